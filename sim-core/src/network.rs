@@ -1,0 +1,110 @@
+//! The network that the engine moves segments through: directed links, flat, without names.
+//!
+//! A builder (in `sim-topology`, or a test) produces it; the engine only reads it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::LinkId;
+use crate::units::{Bytes, Rate, Span};
+
+/// How much of a segment a device must hold before it sends the first byte on.
+///
+/// The hold is serialised at the rate of the link it is counted on, and is never more than the segment itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// The header only: `header` bytes.
+    CutThrough {
+        /// Bytes that must have arrived before the first leaves.
+        header: Bytes,
+    },
+    /// One whole packet (the flow's MTU).
+    StoreAndForward,
+    /// The whole segment: a device that copies in software or relays for another (a PXN relay GPU, a bounce buffer).
+    Relay,
+}
+
+/// Which of the link models a link runs under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkModel {
+    /// A lossless FIFO of unbounded depth; departures are final when a segment enters.
+    #[default]
+    Virtual,
+    /// Finite buffers with back-pressure; departures are decided when the segment is at the head of its queue.
+    Queued,
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkSpec {
+    /// Net data rate of this direction, before packet headers.
+    pub rate: Rate,
+    /// Propagation and device latency α, paid once by every byte.
+    pub latency: Span,
+    /// Wire bytes beyond the payload, per packet of the flow's MTU.
+    pub packet_overhead: Bytes,
+    /// The device at the near end: how it forwards what it receives.
+    pub near: Forwarding,
+    /// The device at the far end.
+    pub far: Forwarding,
+    /// The link model.
+    pub model: LinkModel,
+}
+
+impl LinkSpec {
+    /// A virtual link without packet overhead between devices that forward on the header (of zero bytes).
+    #[must_use]
+    pub const fn ideal(rate: Rate, latency: Span) -> Self {
+        let forwarding = Forwarding::CutThrough { header: Bytes::ZERO };
+        Self {
+            rate,
+            latency,
+            packet_overhead: Bytes::ZERO,
+            near: forwarding,
+            far: forwarding,
+            model: LinkModel::Virtual,
+        }
+    }
+
+    /// The same link between devices that forward as `near` and `far` say.
+    #[must_use]
+    pub const fn forwarding(self, near: Forwarding, far: Forwarding) -> Self {
+        Self { near, far, ..self }
+    }
+
+    /// The same link with `bytes` of wire overhead per packet.
+    #[must_use]
+    pub const fn overhead(self, bytes: Bytes) -> Self {
+        Self { packet_overhead: bytes, ..self }
+    }
+}
+
+/// All links of a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    links: Vec<LinkSpec>,
+}
+
+impl Network {
+    /// A network of these links; their order gives their numbers.
+    #[must_use]
+    pub fn new(links: Vec<LinkSpec>) -> Self {
+        Self { links }
+    }
+
+    /// The links in order of number.
+    #[must_use]
+    pub fn links(&self) -> &[LinkSpec] {
+        &self.links
+    }
+
+    /// The link `id`.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    #[must_use]
+    pub fn link(&self, id: LinkId) -> &LinkSpec {
+        &self.links[id.index()]
+    }
+}
