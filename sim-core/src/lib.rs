@@ -3,6 +3,17 @@
 //! This crate knows nothing of GPUs, ranks, collectives or TOML: it moves messages in segments over directed links and
 //! runs small programs ([`lane`]s) that send, receive and wait.
 
+pub mod engine;
+pub mod event;
+pub mod flow_control;
 pub mod ids;
 pub mod network;
+pub mod outcome;
+pub mod path_choice;
+pub mod program;
+pub mod program_builder;
+pub mod queue;
+pub mod random;
+pub mod rate_control;
+pub mod recorder;
 pub mod units;

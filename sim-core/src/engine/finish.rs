@@ -1,0 +1,75 @@
+//! The end of a run: what was measured, and whether the books balance.
+
+use super::Engine;
+use crate::outcome::{BlockedLane, InvariantError, Outcome, StopReason};
+use crate::queue::Store;
+use crate::units::Time;
+
+impl<S: Store> Engine<S> {
+    /// Closes the run that stopped for `reason`.
+    #[must_use]
+    pub fn finish(mut self, reason: StopReason) -> Outcome {
+        let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.now());
+        let faults = self.check(reason, ended);
+        let blocked = if reason == StopReason::Deadlock { self.blocked_lanes() } else { Vec::new() };
+        Outcome {
+            reason,
+            ended,
+            links: core::mem::take(&mut self.counters),
+            waits: core::mem::take(&mut self.waits),
+            engine: self.engine,
+            peak_pending: self.pending.peak() as u64,
+            fingerprint: self.fingerprint(),
+            faults,
+            blocked,
+        }
+    }
+
+    fn blocked_lanes(&self) -> Vec<BlockedLane> {
+        let waits = |id: u32| {
+            let on_recv = self.receivers.iter().position(|r| r.waiter == id).map(|r| r as u32);
+            let on_send = self.senders.iter().position(|s| s.waiter == id).map(|s| s as u32);
+            BlockedLane { lane: id, receiver: on_recv, sender: on_send }
+        };
+        (0..self.lanes.len() as u32).filter(|id| !self.lanes[*id as usize].done).take(16).map(waits).collect()
+    }
+
+    /// The invariants: bytes are conserved, no link is busy longer than its time, every receive is matched.
+    fn check(&self, reason: StopReason, ended: Time) -> Vec<InvariantError> {
+        let mut faults = Vec::new();
+        let in_flight: u64 = self
+            .flows
+            .iter()
+            .flat_map(|f| {
+                let mut number = f.oldest;
+                core::iter::from_fn(move || {
+                    (number != f.next).then(|| {
+                        number = number.wrapping_add(1);
+                        f.segments.at(number.wrapping_sub(1))
+                    })
+                })
+            })
+            .map(|i| &self.segments.items[i])
+            .filter(|s| !s.done)
+            .map(|s| u64::from(s.bytes))
+            .sum();
+        let made = self.engine.bytes_sent + self.engine.bytes_forked;
+        let ends = self.engine.bytes_delivered + self.engine.bytes_joined + in_flight;
+        if made != ends {
+            faults.push(InvariantError::Conservation { sent: made, delivered: ends - in_flight, in_flight });
+        }
+        for (i, (link, counters)) in self.links.iter().zip(&self.counters).enumerate() {
+            let end = ended.max(link.free);
+            if counters.busy > end.since(Time::ZERO) {
+                faults.push(InvariantError::OverCapacity { link: i as u32, busy: counters.busy });
+            }
+        }
+        if reason == StopReason::Finished {
+            let unmatched = self.receivers.iter().filter(|r| r.arrived != r.consumed).count();
+            if unmatched > 0 {
+                faults.push(InvariantError::Unmatched { receivers: unmatched as u32 });
+            }
+        }
+        faults
+    }
+}

@@ -1,0 +1,372 @@
+//! Lanes: small sequential programs that receive, work and send.
+//!
+//! A step begins when the lane is free, a slice waits at each of its receive ends and a slot is free at each of its send
+//! ends. It holds the lane for its [`Cost`](crate::program::Cost); its output leaves at the end of the hold (in
+//! segments, paced within it), and the slots of its input are given back then.
+
+use super::Engine;
+use super::Notice;
+use super::state::NONE;
+use crate::event::{Phase, Word};
+use crate::ids::LaneId;
+use crate::program::{Credit, OpKind};
+use crate::queue::Store;
+use crate::units::Time;
+
+/// What keeps a lane from its next step.
+enum Blocked {
+    /// Until an end is served that has this lane as its waiter.
+    OnEnd,
+    /// Until an instant.
+    Until(Time),
+}
+
+impl<S: Store> Engine<S> {
+    /// Puts a lane at its beginning, free from `at`; the caller has scheduled it.
+    pub(super) fn reset_lane(&mut self, id: u32, at: Time) {
+        let lane = &mut self.lanes[id as usize];
+        lane.pc = lane.ops.start;
+        lane.repetition = 0;
+        lane.turn = 0;
+        lane.busy_until = at;
+        lane.wake = at;
+        lane.done = lane.loops == 0 || lane.ops.is_empty();
+        if !lane.done {
+            self.enter(id);
+        }
+    }
+
+    /// Loads the chunk of the present operation's first repetition.
+    fn enter(&mut self, id: u32) {
+        let lane = &mut self.lanes[id as usize];
+        let op = &self.ops[lane.pc as usize];
+        lane.repetition = 0;
+        lane.chunk = op.chunk;
+        if op.repeat == 0 {
+            lane.left = 0;
+            lane.repetition = u32::MAX - 1;
+        } else {
+            self.load_chunk(id);
+        }
+    }
+
+    #[inline]
+    fn load_chunk(&mut self, id: u32) {
+        let lane = &mut self.lanes[id as usize];
+        let layout = &self.layouts[lane.layout as usize];
+        lane.left = layout.chunk_bytes(lane.turn, lane.chunk);
+        lane.slice = layout.slice_bytes(lane.left);
+    }
+
+    /// Goes to the next repetition, operation or loop; false at the end of the program.
+    fn advance(&mut self, id: u32) -> bool {
+        let lane = &mut self.lanes[id as usize];
+        let op = &self.ops[lane.pc as usize];
+        lane.repetition = lane.repetition.saturating_add(1);
+        if lane.repetition < op.repeat {
+            let chunks = self.layouts[lane.layout as usize].chunks;
+            lane.chunk += op.stride;
+            if lane.chunk >= chunks {
+                lane.chunk -= chunks;
+            }
+            self.load_chunk(id);
+            return true;
+        }
+        lane.pc += 1;
+        if lane.pc == lane.ops.end {
+            lane.pc = lane.ops.start;
+            lane.turn += 1;
+            if lane.turn == lane.loops {
+                return false;
+            }
+        }
+        self.enter(id);
+        true
+    }
+
+    /// Runs a lane as far as it gets at `now`.
+    pub(super) fn run_lane(&mut self, id: u32, now: Time) {
+        // A wake that is still pending is void from here on.
+        self.lanes[id as usize].wake = Time::MAX;
+        loop {
+            let lane = &self.lanes[id as usize];
+            if lane.done {
+                return self.end_lane(id);
+            }
+            let op = &self.ops[lane.pc as usize];
+            match &op.kind {
+                OpKind::Barrier(barrier) => {
+                    let barrier = *barrier;
+                    if !self.reach_barrier(id, barrier) {
+                        return;
+                    }
+                }
+                OpKind::Step { recv, send, cost } => {
+                    if lane.left == 0 {
+                        if !self.advance(id) {
+                            self.lanes[id as usize].done = true;
+                        }
+                        continue;
+                    }
+                    let (recv, send, cost) = (recv.clone(), send.clone(), *cost);
+                    match self.blocked(id, recv.clone(), send.clone(), now) {
+                        Some(Blocked::OnEnd) => return,
+                        Some(Blocked::Until(at)) => return self.wake(id, at),
+                        None => {}
+                    }
+                    let lane = &mut self.lanes[id as usize];
+                    let bytes = lane.left.min(lane.slice);
+                    lane.left -= bytes;
+                    let end = now + self.costs[cost as usize].hold(bytes);
+                    lane.busy_until = end;
+                    let over = lane.left == 0;
+                    for i in recv {
+                        self.consume(self.recv_ends[i as usize], end, now);
+                    }
+                    for i in send {
+                        self.send(self.send_ends[i as usize], bytes, end, now);
+                    }
+                    if over && !self.advance(id) {
+                        self.lanes[id as usize].done = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What keeps the lane from a step, having left its name where it waits.
+    #[inline]
+    fn blocked(
+        &mut self,
+        id: u32,
+        recv: crate::program::Slice,
+        send: crate::program::Slice,
+        now: Time,
+    ) -> Option<Blocked> {
+        for i in recv {
+            let receiver = &mut self.receivers[self.recv_ends[i as usize] as usize];
+            if receiver.arrived == receiver.consumed {
+                receiver.waiter = id;
+                return Some(Blocked::OnEnd);
+            }
+        }
+        let mut until = self.lanes[id as usize].busy_until;
+        for i in send {
+            let sender = &mut self.senders[self.send_ends[i as usize] as usize];
+            let ring = self.conns[sender.conn as usize].slots;
+            let slot = &self.slots.items[ring.at(sender.posted)];
+            if slot.uses < sender.posted >> (ring.mask + 1).trailing_zeros() {
+                sender.waiter = id;
+                return Some(Blocked::OnEnd);
+            }
+            until = until.max(slot.free_at);
+        }
+        (until > now).then_some(Blocked::Until(until))
+    }
+
+    /// Makes sure that the lane is woken at `at` or before.
+    #[inline]
+    pub(super) fn wake(&mut self, id: u32, at: Time) {
+        let lane = &mut self.lanes[id as usize];
+        if at < lane.wake {
+            lane.wake = at;
+            self.pending.push(at, Word::lane(Phase::Lane, LaneId(id)));
+        }
+    }
+
+    /// Something that a lane waits for is there: runs it now, or when it is free.
+    #[inline]
+    fn serve(&mut self, id: u32, now: Time) {
+        let lane = &self.lanes[id as usize];
+        if lane.busy_until > now {
+            let at = lane.busy_until;
+            self.wake(id, at);
+        } else if lane.wake > now {
+            self.run_lane(id, now);
+        }
+    }
+
+    /// A lane takes the next message of a receive end in an operation that ends at `end`.
+    #[inline]
+    fn consume(&mut self, receiver: u32, end: Time, now: Time) {
+        let state = &mut self.receivers[receiver as usize];
+        let message = state.consumed;
+        state.consumed = message.wrapping_add(1);
+        let conn = &self.conns[state.conn as usize];
+        let slot = &mut self.slots.items[conn.slots.at(message)];
+        slot.consumed += 1;
+        if slot.consumed < conn.receivers {
+            slot.free_at = slot.free_at.max(end);
+            return;
+        }
+        slot.consumed = 0;
+        let last = slot.free_at.max(end);
+        match conn.credit {
+            Credit::After(delay) => {
+                slot.uses += 1;
+                slot.free_at = last + delay;
+                let at = slot.free_at;
+                for s in conn.senders.clone() {
+                    let waiter = core::mem::replace(&mut self.senders[s as usize].waiter, NONE);
+                    if waiter != NONE {
+                        let at = at.max(self.lanes[waiter as usize].busy_until);
+                        self.wake(waiter, at.max(now));
+                    }
+                }
+            }
+            Credit::Message { flow, bytes, delay } => {
+                slot.free_at = Time::ZERO;
+                self.post(flow, last + delay, bytes.get(), now);
+            }
+        }
+    }
+
+    /// A clear-to-send has arrived at a send end.
+    pub(super) fn credit_arrived(&mut self, sender: u32, now: Time) {
+        let conn = &mut self.conns[self.senders[sender as usize].conn as usize];
+        let slot = &mut self.slots.items[conn.slots.at(conn.credited)];
+        conn.credited = conn.credited.wrapping_add(1);
+        slot.uses += 1;
+        let waiter = core::mem::replace(&mut self.senders[sender as usize].waiter, NONE);
+        if waiter != NONE {
+            self.serve(waiter, now);
+        }
+    }
+
+    /// A lane sends `bytes` in an operation that ends at `end`.
+    #[inline]
+    fn send(&mut self, sender: u32, bytes: u64, end: Time, now: Time) {
+        let state = &mut self.senders[sender as usize];
+        let turn = state.posted;
+        state.posted = turn.wrapping_add(1);
+        let end = end + state.latency;
+        let flows = state.flows.clone();
+        match flows.len() as u32 {
+            0 => {
+                let receiver = state.signals;
+                self.signal(receiver, end);
+            }
+            1 => self.post(flows.start, end, bytes, now),
+            n if state.split => {
+                // The library rounds the parts up to 128 B, so the last may be short or empty.
+                let part = bytes.div_ceil(u64::from(n)).next_multiple_of(128);
+                let mut left = bytes;
+                for flow in flows {
+                    let size = part.min(left);
+                    left -= size;
+                    self.post(flow, end, size, now);
+                }
+            }
+            n => self.post(flows.start + turn % n, end, bytes, now),
+        }
+    }
+
+    /// A lane of the same device is told at `at` that a slice is there: the message needs no link.
+    fn signal(&mut self, receiver: u32, at: Time) {
+        if receiver == NONE {
+            return;
+        }
+        let state = &mut self.receivers[receiver as usize];
+        if at <= self.pending.now() {
+            let message = state.arrived;
+            self.part_arrived(receiver, message, at);
+        } else {
+            state.direct.push_back(at);
+            self.pending.push(at, Word::signal(receiver));
+        }
+    }
+
+    /// A signal between lanes of one device is due.
+    pub(super) fn signal_due(&mut self, receiver: u32, now: Time) {
+        let state = &mut self.receivers[receiver as usize];
+        if state.direct.front().is_some_and(|at| *at <= now) {
+            state.direct.pop_front();
+            let message = state.arrived;
+            self.part_arrived(receiver, message, now);
+        }
+    }
+
+    /// A part of `message` has arrived at a receive end; the last part serves the lane that waits.
+    #[inline]
+    pub(super) fn part_arrived(&mut self, receiver: u32, message: u32, now: Time) {
+        let state = &mut self.receivers[receiver as usize];
+        if state.unordered {
+            let (parts, ring) = (state.parts, state.ring);
+            self.parts.items[ring.at(message)] += 1;
+            let mut complete = false;
+            while self.parts.items[ring.at(state.arrived)] >= parts {
+                self.parts.items[ring.at(state.arrived)] = 0;
+                state.arrived = state.arrived.wrapping_add(1);
+                complete = true;
+            }
+            if !complete {
+                return;
+            }
+        } else {
+            state.arrived = state.arrived.wrapping_add(1);
+        }
+        let waiter = core::mem::replace(&mut state.waiter, NONE);
+        if waiter != NONE {
+            self.serve(waiter, now);
+        }
+    }
+
+    /// A lane is at a barrier. True when it may go on at once; the others are woken.
+    fn reach_barrier(&mut self, id: u32, barrier: u32) -> bool {
+        let busy_until = self.lanes[id as usize].busy_until;
+        let state = &mut self.barriers[barrier as usize];
+        state.here += 1;
+        state.latest = state.latest.max(busy_until);
+        if (state.here as usize) < state.lanes.len() {
+            return false;
+        }
+        let at = core::mem::replace(&mut state.latest, Time::ZERO);
+        state.here = 0;
+        for lane in state.lanes.clone() {
+            if !self.advance(lane) {
+                self.lanes[lane as usize].done = true;
+            }
+            self.lanes[lane as usize].busy_until = at;
+            if lane != id {
+                self.wake(lane, at.max(self.pending.now()));
+            }
+        }
+        true
+    }
+
+    fn end_lane(&mut self, id: u32) {
+        let (kernel, busy_until) = (self.lanes[id as usize].kernel, self.lanes[id as usize].busy_until);
+        let state = &mut self.kernels[kernel as usize];
+        state.end = state.end.max(busy_until);
+        state.running -= 1;
+        if state.running == 0 {
+            self.end_kernel(kernel);
+        }
+    }
+
+    /// A kernel's lanes are all done: its next iteration, or its end.
+    pub(super) fn end_kernel(&mut self, index: u32) {
+        let kernel = &mut self.kernels[index as usize];
+        let program = &mut self.programs[kernel.program as usize];
+        self.notices.push(Notice::Kernel {
+            program: kernel.program,
+            kernel: index - program.kernels.start,
+            iteration: kernel.iteration,
+            started: kernel.started,
+            ended: kernel.end,
+        });
+        kernel.iteration += 1;
+        if kernel.iteration < program.iterations {
+            let at = kernel.end.max(kernel.started + program.floor);
+            self.start_kernel(index, at);
+            return;
+        }
+        program.end = program.end.max(kernel.end);
+        program.running -= 1;
+        if program.running == 0 {
+            let ended = program.end;
+            self.notices.push(Notice::Program { program: kernel.program, ended });
+            self.live -= 1;
+        }
+    }
+}

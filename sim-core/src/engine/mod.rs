@@ -1,0 +1,259 @@
+//! The loop: events in order, and what each does.
+//!
+//! ```text
+//! lane ──post──► flow source ──► link ──► link ──► … ──► receiver ──wakes──► lane
+//!                                   └──► junction ──► links …
+//! ```
+//!
+//! A segment costs one event per link (its head's arrival there; the first link's is the source's turn) and the last of
+//! a message one more at the end. A lane costs an event only where it was busy or blocked when its input came.
+
+mod finish;
+mod junction;
+mod lanes;
+mod load;
+mod source;
+mod state;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use crate::event::{Phase, Word};
+use crate::flow_control::AnyFlowControl;
+use crate::ids::{LaneId, LinkId};
+use crate::network::Network;
+use crate::outcome::StopReason;
+use crate::program::Cost;
+use crate::queue::radix::RadixStore;
+use crate::queue::{Pending, Store};
+use crate::random::mix;
+use crate::recorder::{LinkCounters, WAIT_BUCKETS};
+use crate::units::{Bytes, Time};
+
+pub use load::LoadError;
+use state::{
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, Port, ProgramState,
+    Rates, RecvState, Rings, Segment, SendState, Slot,
+};
+
+/// Bounds of a run, and what it may share with its surroundings.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most events.
+    pub events: u64,
+    /// Latest simulated instant.
+    pub time: Time,
+    /// Set from elsewhere (a signal handler) to stop the run.
+    pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { events: u64::MAX, time: Time::MAX, interrupt: None }
+    }
+}
+
+/// What the engine tells its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A kernel has ended an iteration.
+    Kernel {
+        /// The program, as numbered by [`Engine::load`].
+        program: u32,
+        /// The kernel's index within its program.
+        kernel: u32,
+        /// The iteration, from 0.
+        iteration: u32,
+        /// When it started (before its launch).
+        started: Time,
+        /// When its last lane ended.
+        ended: Time,
+    },
+    /// All kernels of a program have ended all iterations.
+    Program {
+        /// The program, as numbered by [`Engine::load`].
+        program: u32,
+        /// When the last lane ended.
+        ended: Time,
+    },
+    /// A timer is due.
+    Timer {
+        /// The number it was set with.
+        number: u32,
+        /// When.
+        at: Time,
+    },
+}
+
+/// Counters of the engine itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounters {
+    /// Events handled.
+    pub events: u64,
+    /// Physical links crossed by segments.
+    pub segment_hops: u64,
+    /// Payload bytes put on first links (copies made at junctions not counted).
+    pub bytes_sent: u64,
+    /// Payload bytes that reached a sink.
+    pub bytes_delivered: u64,
+    /// Payload bytes that junctions took in, and gave out.
+    pub bytes_joined: u64,
+    /// Payload bytes that junctions gave out.
+    pub bytes_forked: u64,
+}
+
+/// The mutable world: one run, one thread.
+#[derive(Debug)]
+pub struct Engine<S: Store = RadixStore> {
+    pending: Pending<S>,
+    limits: Limits,
+    mtu: Bytes,
+    links: Vec<LinkState>,
+    counters: Vec<LinkCounters>,
+    waits: Vec<[u32; WAIT_BUCKETS]>,
+    ports: Vec<Port>,
+    flow_control: AnyFlowControl,
+    rates: Rates,
+    routes: Vec<LinkId>,
+    flows: Vec<FlowState>,
+    segments: Rings<Segment>,
+    messages: Rings<Message>,
+    conns: Vec<ConnState>,
+    slots: Rings<Slot>,
+    senders: Vec<SendState>,
+    receivers: Vec<RecvState>,
+    parts: Rings<u16>,
+    junctions: Vec<JunctionState>,
+    recv_ends: Vec<u32>,
+    send_ends: Vec<u32>,
+    costs: Vec<Cost>,
+    layouts: Vec<crate::program::Layout>,
+    ops: Vec<crate::program::Op>,
+    lanes: Vec<LaneState>,
+    barriers: Vec<BarrierState>,
+    kernels: Vec<KernelState>,
+    programs: Vec<ProgramState>,
+    /// Programs that run, and flows with something to send or in flight.
+    live: u32,
+    moving: u32,
+    notices: Vec<Notice>,
+    engine: EngineCounters,
+    fingerprint: u64,
+}
+
+impl<S: Store> Engine<S> {
+    /// An engine at time 0 over `network`, in which packets are of `mtu` bytes.
+    #[must_use]
+    pub fn new(network: &Network, mtu: Bytes, limits: Limits) -> Self {
+        let links = network.links();
+        let mtu = Bytes::new(mtu.get().clamp(1, 1 << 20));
+        Self {
+            pending: Pending::default(),
+            limits,
+            mtu,
+            links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
+            counters: vec![LinkCounters::default(); links.len()],
+            waits: vec![[0; WAIT_BUCKETS]; links.len()],
+            ports: vec![Port::default(); links.len()],
+            flow_control: AnyFlowControl::default(),
+            rates: Rates::new(),
+            routes: Vec::new(),
+            flows: Vec::new(),
+            segments: Rings::default(),
+            messages: Rings::default(),
+            conns: Vec::new(),
+            slots: Rings::default(),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            parts: Rings::default(),
+            junctions: Vec::new(),
+            recv_ends: Vec::new(),
+            send_ends: Vec::new(),
+            costs: Vec::new(),
+            layouts: Vec::new(),
+            ops: Vec::new(),
+            lanes: Vec::new(),
+            barriers: Vec::new(),
+            kernels: Vec::new(),
+            programs: Vec::new(),
+            live: 0,
+            moving: 0,
+            notices: Vec::new(),
+            engine: EngineCounters::default(),
+            fingerprint: 0,
+        }
+    }
+
+    /// The present instant.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.pending.now()
+    }
+
+    /// Asks for a [`Notice::Timer`] at `at`.
+    pub fn set_timer(&mut self, at: Time, number: u32) {
+        self.pending.push(at, Word::lane(Phase::Timer, LaneId(number)));
+    }
+
+    /// Runs until nothing is left to do or a limit is met; `driver` hears every [`Notice`] and may load more programs.
+    pub fn run(&mut self, mut driver: impl FnMut(&mut Self, Notice)) -> StopReason {
+        let mut heard = Vec::new();
+        loop {
+            if !self.notices.is_empty() {
+                core::mem::swap(&mut heard, &mut self.notices);
+                for notice in heard.drain(..) {
+                    driver(self, notice);
+                }
+            }
+            let Some((now, word)) = self.pending.pop() else {
+                if self.notices.is_empty() {
+                    return if self.live == 0 { StopReason::Finished } else { StopReason::Deadlock };
+                }
+                continue;
+            };
+            if now > self.limits.time {
+                return StopReason::TimeLimit;
+            }
+            if self.engine.events >= self.limits.events {
+                return StopReason::EventLimit;
+            }
+            self.engine.events += 1;
+            if self.engine.events.is_multiple_of(1 << 16)
+                && self.limits.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+            {
+                return StopReason::Interrupted;
+            }
+            self.fingerprint = (self.fingerprint.rotate_left(5) ^ now.as_ps() ^ word.0.rotate_left(32))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.handle(now, word);
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, now: Time, word: Word) {
+        match word.phase() {
+            Phase::Arrival => self.arrive(word.link_id(), word.flow_id().0, word.number(), now),
+            Phase::Source => self.source(word.flow_id().0, now),
+            Phase::Delivery => self.deliver(word.flow_id().0, word.number(), now),
+            Phase::Lane => {
+                let lane = word.lane_id().0;
+                // An earlier wake may have overtaken this one; then it is void.
+                if self.lanes[lane as usize].wake == now {
+                    self.run_lane(lane, now);
+                }
+            }
+            Phase::Port => self.serve_port(word.link_id(), now),
+            Phase::Signal => self.signal_due(word.lane_id().0, now),
+            Phase::Timer => self.notices.push(Notice::Timer { number: word.lane_id().0, at: now }),
+        }
+    }
+
+    /// A hash of the trajectory so far: of the instant and content of every event, in order.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        mix(self.fingerprint)
+    }
+}

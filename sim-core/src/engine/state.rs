@@ -1,0 +1,314 @@
+//! The records of the loop: flat, small, and indexed by the numbers in the events' words.
+
+use std::collections::VecDeque;
+
+use crate::network::{Forwarding, LinkModel, LinkSpec};
+use crate::program::{Credit, Sink, Slice};
+use crate::rate_control::AnyRateControl;
+use crate::units::{Bytes, PsPerByte, Span, Time};
+
+/// "None" in the 32-bit fields of hot records.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One direction of a link: what crossing it needs.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkState {
+    /// When the last segment that was accepted will have left.
+    pub(crate) free: Time,
+    pub(crate) cost: PsPerByte,
+    pub(crate) latency: Span,
+    /// Time to serialise what the near and the far device hold before they forward.
+    pub(crate) near_hold: Span,
+    pub(crate) far_hold: Span,
+    pub(crate) overhead: u32,
+    pub(crate) queued: bool,
+}
+
+impl LinkState {
+    pub(crate) fn new(spec: &LinkSpec, mtu: Bytes) -> Self {
+        let cost = spec.rate.ps_per_byte();
+        let hold = |forwarding| match forwarding {
+            Forwarding::CutThrough { header } => cost.cost(header),
+            Forwarding::StoreAndForward => cost.cost(mtu + spec.packet_overhead),
+            Forwarding::Relay => Span::from_ps(u64::MAX),
+        };
+        Self {
+            free: Time::ZERO,
+            cost,
+            latency: spec.latency,
+            near_hold: hold(spec.near),
+            far_hold: hold(spec.far),
+            overhead: u32::try_from(spec.packet_overhead.get()).unwrap_or(u32::MAX),
+            queued: spec.model == LinkModel::Queued,
+        }
+    }
+}
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Segment {
+    /// When its tail arrives where its head is.
+    pub(crate) tail: Time,
+    pub(crate) bytes: u32,
+    pub(crate) packets: u32,
+    /// Index of its next link within the route.
+    pub(crate) hop: u8,
+    /// The last of its message.
+    pub(crate) last: bool,
+    pub(crate) done: bool,
+}
+
+/// A message that waits at, or leaves, the source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Message {
+    /// When its last byte is there to be sent.
+    pub(crate) end: Time,
+    pub(crate) bytes: u64,
+}
+
+/// A power-of-two ring in an arena; empty when `base` is [`NONE`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) base: u32,
+    pub(crate) mask: u32,
+}
+
+impl Ring {
+    pub(crate) const EMPTY: Self = Self { base: NONE, mask: 0 };
+
+    #[inline]
+    pub(crate) const fn at(self, number: u32) -> usize {
+        self.base as usize + (number & self.mask) as usize
+    }
+
+    #[inline]
+    pub(crate) const fn capacity(self) -> u32 {
+        if self.base == NONE { 0 } else { self.mask + 1 }
+    }
+}
+
+/// An arena of rings, with a free list per size (last in, first out).
+#[derive(Debug, Default)]
+pub(crate) struct Rings<T> {
+    pub(crate) items: Vec<T>,
+    free: Vec<Vec<u32>>,
+}
+
+impl<T: Copy + Default> Rings<T> {
+    /// A ring of at least `capacity` items.
+    pub(crate) fn take(&mut self, capacity: u32) -> Ring {
+        let capacity = capacity.max(1).next_power_of_two();
+        let class = capacity.trailing_zeros() as usize;
+        let reused = self.free.get_mut(class).and_then(Vec::pop);
+        let base = reused.unwrap_or_else(|| {
+            let base = self.items.len() as u32;
+            self.items.resize(self.items.len() + capacity as usize, T::default());
+            base
+        });
+        Ring { base, mask: capacity - 1 }
+    }
+
+    /// Gives a ring back.
+    pub(crate) fn give(&mut self, ring: Ring) {
+        if ring.base == NONE {
+            return;
+        }
+        let class = ring.capacity().trailing_zeros() as usize;
+        if self.free.len() <= class {
+            self.free.resize_with(class + 1, Vec::new);
+        }
+        self.free[class].push(ring.base);
+    }
+
+    /// A ring of twice the size with the items `oldest..next` of `ring`, which is given back.
+    pub(crate) fn grow(&mut self, ring: Ring, oldest: u32, next: u32) -> Ring {
+        let larger = self.take((ring.capacity() * 2).max(2));
+        let mut i = oldest;
+        while i != next {
+            self.items[larger.at(i)] = self.items[ring.at(i)];
+            i = i.wrapping_add(1);
+        }
+        self.give(ring);
+        larger
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.free.clear();
+    }
+}
+
+/// One queue pair.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowState {
+    pub(crate) route: u32,
+    pub(crate) hops: u8,
+    /// Whether a source event is pending (or the flow waits in a queued port).
+    pub(crate) active: bool,
+    pub(crate) sink: Sink,
+    pub(crate) segment: u32,
+    /// Packets of a full segment.
+    pub(crate) full_packets: u32,
+    pub(crate) segments: Ring,
+    pub(crate) next: u32,
+    pub(crate) oldest: u32,
+    pub(crate) messages: Ring,
+    pub(crate) depth: u16,
+    pub(crate) posted: u32,
+    pub(crate) sent: u32,
+    /// Messages whose last segment has arrived.
+    pub(crate) delivered: u32,
+    /// Bytes of the present message that have left.
+    pub(crate) offset: u64,
+    pub(crate) pace: PsPerByte,
+    /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
+    pub(crate) turn: u16,
+    pub(crate) turns: u16,
+    /// Index of its rate controller, or [`NONE`] at line rate.
+    pub(crate) rate: u32,
+}
+
+/// A sender's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct SendState {
+    pub(crate) conn: u32,
+    pub(crate) flows: Slice,
+    pub(crate) split: bool,
+    pub(crate) latency: Span,
+    pub(crate) signals: u32,
+    pub(crate) posted: u32,
+    pub(crate) waiter: u32,
+}
+
+/// A receiver's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct RecvState {
+    pub(crate) conn: u32,
+    pub(crate) arrived: u32,
+    pub(crate) consumed: u32,
+    pub(crate) waiter: u32,
+    /// Parts of a message that must arrive; 1 with a single flow means that arrivals are in order.
+    pub(crate) parts: u16,
+    /// Whether arrivals of different messages can overtake each other.
+    pub(crate) unordered: bool,
+    pub(crate) ring: Ring,
+    pub(crate) direct: VecDeque<Time>,
+}
+
+/// A slot of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot {
+    /// When it is free for the next use, once `uses` says that it was given back.
+    pub(crate) free_at: Time,
+    /// How often it was given back.
+    pub(crate) uses: u32,
+    /// How many receivers have consumed the present message.
+    pub(crate) consumed: u32,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnState {
+    pub(crate) senders: Slice,
+    pub(crate) receivers: u32,
+    pub(crate) slots: Ring,
+    pub(crate) credit: Credit,
+    pub(crate) credited: u32,
+}
+
+/// A junction: the segments that are not complete yet.
+#[derive(Clone, Debug)]
+pub(crate) struct JunctionState {
+    pub(crate) inputs: u16,
+    pub(crate) outputs: Slice,
+    pub(crate) first: u32,
+    pub(crate) waiting: VecDeque<(u16, Time)>,
+}
+
+/// Where a lane stands.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneState {
+    pub(crate) ops: Slice,
+    pub(crate) layout: u32,
+    pub(crate) kernel: u32,
+    pub(crate) loops: u32,
+    pub(crate) pc: u32,
+    pub(crate) repetition: u32,
+    pub(crate) chunk: u32,
+    pub(crate) turn: u32,
+    /// Bytes of the present chunk that are left, and the size of its slices.
+    pub(crate) left: u64,
+    pub(crate) slice: u64,
+    pub(crate) busy_until: Time,
+    /// When the next event for this lane is due; [`Time::MAX`] if none is.
+    pub(crate) wake: Time,
+    pub(crate) done: bool,
+}
+
+/// Lanes of a barrier that have come.
+#[derive(Clone, Debug)]
+pub(crate) struct BarrierState {
+    pub(crate) lanes: Slice,
+    pub(crate) here: u32,
+    pub(crate) latest: Time,
+}
+
+/// Where a kernel stands.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelState {
+    pub(crate) lanes: Slice,
+    pub(crate) launch: Span,
+    pub(crate) program: u32,
+    /// Lanes that run.
+    pub(crate) running: u32,
+    pub(crate) iteration: u32,
+    pub(crate) started: Time,
+    pub(crate) end: Time,
+}
+
+/// Where a program stands.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramState {
+    pub(crate) kernels: Slice,
+    pub(crate) running: u32,
+    pub(crate) iterations: u32,
+    pub(crate) floor: Span,
+    pub(crate) end: Time,
+}
+
+/// A queued port: segments that wait, as (flow, number, when the head came).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Port {
+    pub(crate) queue: VecDeque<(u32, u32, Time)>,
+    pub(crate) scheduled: bool,
+    pub(crate) blocked: bool,
+}
+
+/// Rate controllers of the flows that have one.
+pub(crate) type Rates = Vec<AnyRateControl>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_reused_last_in_first_out_and_keep_their_items() {
+        let mut rings = Rings::<u32>::default();
+        let a = rings.take(3);
+        assert_eq!(a.capacity(), 4);
+        for i in 6..9 {
+            rings.items[a.at(i)] = i;
+        }
+        let b = rings.grow(a, 6, 9);
+        assert_eq!((6..9).map(|i| rings.items[b.at(i)]).collect::<Vec<_>>(), [6, 7, 8]);
+        assert_eq!(rings.take(4).base, a.base);
+    }
+
+    #[test]
+    fn records_stay_small() {
+        assert_eq!(size_of::<LinkState>(), 48);
+        assert_eq!(size_of::<Segment>(), 24);
+        assert!(size_of::<FlowState>() <= 104, "{}", size_of::<FlowState>());
+        assert!(size_of::<LaneState>() <= 88, "{}", size_of::<LaneState>());
+    }
+}

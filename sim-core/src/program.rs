@@ -1,0 +1,276 @@
+//! What the engine plays: flows, connections, junctions and lanes, flat and without names.
+//!
+//! A *program* is a set of [`Lane`]s, small sequential programs that send and receive over *connections*. A connection
+//! has send ends and receive ends, and a number of slots that bounds how far a sender runs ahead; its messages travel
+//! over [`Flow`]s. Lanes are grouped in [`Kernel`]s: a kernel's iteration ends when all its lanes are done.
+//!
+//! Sizes are not written out: an [`Op`] names a chunk of a [`Layout`] and how the chunk's number changes from one
+//! repetition to the next, so a ring over a thousand ranks is five operations.
+
+use core::ops::Range;
+
+use crate::ids::LinkId;
+use crate::units::{Bytes, PsPerByte, Span};
+
+/// A range of an arena of the [`Program`].
+pub type Slice = Range<u32>;
+
+/// Where the messages of a flow go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// A receive end: each message (or its last missing part) wakes the lane that waits there.
+    Receiver(u32),
+    /// A junction, segment by segment.
+    Junction(u32),
+    /// A credit for the send end: a clear-to-send.
+    Credit(u32),
+}
+
+/// One queue pair: one path, one rate state, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its links in order, a range of [`Program::routes`]; not empty.
+    pub route: Slice,
+    /// Where it ends.
+    pub sink: Sink,
+    /// How many messages may wait at the source at once; rounded up to a power of two.
+    pub depth: u16,
+    /// Largest segment.
+    pub segment: Bytes,
+    /// Rate at which the sender produces the bytes; [`PsPerByte::FREE`] if it is never the limit.
+    pub pace: PsPerByte,
+}
+
+/// How a slot comes back to the sender when the consuming operation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credit {
+    /// A counter in memory: after this much time.
+    After(Span),
+    /// A message of `bytes` on flow `flow` (whose sink is [`Sink::Credit`]), posted `delay` after the operation's end.
+    Message {
+        /// Index of the flow in [`Program::flows`].
+        flow: u32,
+        /// Size of the clear-to-send.
+        bytes: Bytes,
+        /// Time from the end of the consuming operation to the posting.
+        delay: Span,
+    },
+}
+
+/// A connection: `senders` send ends and `receivers` receive ends share `slots` slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conn {
+    /// Its send ends, a range of [`Program::senders`]; a message is complete when every one has sent its part.
+    pub senders: Slice,
+    /// Its receive ends, a range of [`Program::receivers`]; a slot is free when every one has consumed.
+    pub receivers: Slice,
+    /// How many messages the senders may be ahead of the receivers; rounded down to a power of two, at least 1.
+    pub slots: u16,
+    /// How a slot comes back.
+    pub credit: Credit,
+}
+
+/// One sender of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// Its flows, a range of [`Program::flows`]; empty where the sender only signals a lane of the same device.
+    pub flows: Slice,
+    /// Whether each message is split over all flows; otherwise they take turns.
+    pub split: bool,
+    /// Time between the operation and the first byte on the first link that overlaps with the lane's next operation.
+    pub latency: Span,
+    /// Receive end to signal directly (after `latency` and the operation's hold) where `flows` is empty.
+    pub signals: Option<u32>,
+}
+
+/// Several flows meet segment by segment and leave as one on every output: reduction in a switch is a junction of
+/// many inputs, multicast one of many outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Junction {
+    /// How many flows end here.
+    pub inputs: u16,
+    /// The flows that leave, a range of [`Program::flows`].
+    pub outputs: Slice,
+}
+
+/// How a lane's data are cut: `loops` of `chunks` chunks, each chunk in slices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes of a chunk in every loop but the last.
+    pub chunk: u64,
+    /// Bytes of a chunk in the last loop.
+    pub last_chunk: u64,
+    /// Chunks in a loop.
+    pub chunks: u32,
+    /// Most slices of a chunk.
+    pub slices: u32,
+    /// Least bytes of a slice, unless the chunk ends.
+    pub min_slice: u64,
+}
+
+impl Layout {
+    /// All in one chunk and one slice.
+    #[must_use]
+    pub const fn whole(total: u64) -> Self {
+        Self { total, chunk: total, last_chunk: total, chunks: 1, slices: 1, min_slice: 0 }
+    }
+
+    /// How often the operations are gone through.
+    #[must_use]
+    pub fn loops(&self) -> u32 {
+        let per_loop = self.chunk.saturating_mul(u64::from(self.chunks));
+        if per_loop == 0 { 0 } else { u32::try_from(self.total.div_ceil(per_loop)).unwrap_or(u32::MAX) }
+    }
+
+    /// Bytes of chunk `k` in loop `l`; 0 where the data have ended.
+    #[must_use]
+    #[inline]
+    pub fn chunk_bytes(&self, l: u32, k: u32) -> u64 {
+        let begin = u64::from(l) * self.chunk * u64::from(self.chunks);
+        let last = begin + self.chunk * u64::from(self.chunks) >= self.total;
+        let chunk = if last { self.last_chunk } else { self.chunk };
+        self.total.saturating_sub(begin + u64::from(k) * chunk).min(chunk)
+    }
+
+    /// Bytes of a full slice of a chunk of `bytes`.
+    #[must_use]
+    #[inline]
+    pub fn slice_bytes(&self, bytes: u64) -> u64 {
+        if self.slices <= 1 {
+            return bytes;
+        }
+        let even = if self.slices == 2 { bytes.div_ceil(2) } else { bytes.div_ceil(u64::from(self.slices)) };
+        even.next_multiple_of(16).max(self.min_slice)
+    }
+}
+
+/// What an operation costs the lane: `fixed + per_byte · max(0, bytes − free)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Time that holds the lane whatever the size.
+    pub fixed: Span,
+    /// Time per byte.
+    pub per_byte: PsPerByte,
+    /// Bytes that cost nothing (what the threads move in one pass).
+    pub free: Bytes,
+}
+
+impl Cost {
+    /// The time an operation on `bytes` holds its lane.
+    #[must_use]
+    #[inline]
+    pub fn hold(&self, bytes: u64) -> Span {
+        self.fixed + self.per_byte.cost(Bytes::new(bytes.saturating_sub(self.free.get())))
+    }
+}
+
+/// One operation of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// How often in a loop.
+    pub repeat: u32,
+    /// The chunk of the first repetition.
+    pub chunk: u32,
+    /// What is added to the chunk's number (modulo [`Layout::chunks`]) from one repetition to the next.
+    pub stride: u32,
+}
+
+/// The kinds of operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// Waits for a slice at every receive end and a slot at every send end, works, frees and sends. With both lists
+    /// it is a receive-reduce-send or a receive-copy-send; with neither a local copy or compute.
+    Step {
+        /// Receive ends, a range of [`Program::recv_ends`].
+        recv: Slice,
+        /// Send ends, a range of [`Program::send_ends`].
+        send: Slice,
+        /// Index in [`Program::costs`].
+        cost: u32,
+    },
+    /// Waits until all lanes of the barrier (index in [`Program::barriers`]) are here.
+    Barrier(u32),
+}
+
+/// A sequential program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Its operations, a range of [`Program::ops`], gone through once per loop of the layout.
+    pub ops: Slice,
+    /// Index in [`Program::layouts`].
+    pub layout: u32,
+}
+
+/// Lanes that begin and end together: one thread block grid of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its lanes, a range of [`Program::lanes`].
+    pub lanes: Slice,
+    /// Time from the start of an iteration to the start of its lanes (launch).
+    pub launch: Span,
+    /// The start of the first iteration, after the program's.
+    pub start: Span,
+}
+
+/// Everything of one collective, transfer list or step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Arena of routes.
+    pub routes: Vec<LinkId>,
+    /// The flows; their order is their order among simultaneous events.
+    pub flows: Vec<Flow>,
+    /// The connections.
+    pub conns: Vec<Conn>,
+    /// Send ends.
+    pub senders: Vec<Sender>,
+    /// Receive ends: how many parts make a message there.
+    pub receivers: Vec<u16>,
+    /// Junctions.
+    pub junctions: Vec<Junction>,
+    /// Arena of the receive ends named by operations: indices in [`Program::receivers`].
+    pub recv_ends: Vec<u32>,
+    /// Arena of the send ends named by operations: indices in [`Program::senders`].
+    pub send_ends: Vec<u32>,
+    /// Costs.
+    pub costs: Vec<Cost>,
+    /// Layouts.
+    pub layouts: Vec<Layout>,
+    /// Arena of operations.
+    pub ops: Vec<Op>,
+    /// The lanes.
+    pub lanes: Vec<Lane>,
+    /// Barriers: the lanes of each, a range of [`Program::lanes`].
+    pub barriers: Vec<Slice>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// How often every kernel runs, back to back, each on its own (a kernel does not wait for the others).
+    pub iterations: u32,
+    /// The least time between two starts of a kernel (the host's launch rate).
+    pub launch_floor: Span,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_the_data_once() {
+        let layout = Layout {
+            total: 44_739_243,
+            chunk: 2 << 20,
+            last_chunk: 1_398_112,
+            chunks: 8,
+            slices: 2,
+            min_slice: 32_768,
+        };
+        assert_eq!(layout.loops(), 3);
+        let sum: u64 = (0..3).flat_map(|l| (0..8).map(move |k| (l, k))).map(|(l, k)| layout.chunk_bytes(l, k)).sum();
+        assert_eq!(sum, layout.total);
+        assert_eq!(layout.slice_bytes(2 << 20), 1 << 20);
+        assert_eq!(layout.slice_bytes(40_000), 32_768);
+    }
+}

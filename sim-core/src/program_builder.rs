@@ -1,0 +1,216 @@
+//! Building a [`Program`] part by part, with the ranges kept right.
+
+use crate::ids::LinkId;
+use crate::program::{
+    Conn, Cost, Credit, Flow, Junction, Kernel, Lane, Layout, Op, OpKind, Program, Sender, Sink, Slice,
+};
+use crate::units::{Bytes, PsPerByte, Span};
+
+/// How messages are cut and produced on the flows of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowShape {
+    /// Largest segment.
+    pub segment: Bytes,
+    /// Rate at which the sender produces the bytes of a flow.
+    pub pace: PsPerByte,
+}
+
+/// Builds a program.
+#[derive(Debug, Default)]
+pub struct ProgramBuilder {
+    program: Program,
+}
+
+/// A send end and a receive end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Index of the send end.
+    pub send: u32,
+    /// Index of the receive end.
+    pub recv: u32,
+}
+
+impl ProgramBuilder {
+    /// An empty program of one iteration.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { program: Program { iterations: 1, ..Program::default() } }
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn finish(self) -> Program {
+        self.program
+    }
+
+    /// Runs every kernel `iterations` times, its starts at least `floor` apart.
+    pub fn iterate(&mut self, iterations: u32, floor: Span) {
+        self.program.iterations = iterations;
+        self.program.launch_floor = floor;
+    }
+
+    fn flow(&mut self, route: &[LinkId], sink: Sink, depth: u16, shape: FlowShape) -> u32 {
+        let start = self.program.routes.len() as u32;
+        self.program.routes.extend_from_slice(route);
+        let end = self.program.routes.len() as u32;
+        self.program.flows.push(Flow { route: start..end, sink, depth, segment: shape.segment, pace: shape.pace });
+        self.program.flows.len() as u32 - 1
+    }
+
+    /// A connection from one sender to one receiver over `routes` (one flow each; none signals a lane on the same
+    /// device). Messages are split over the flows or take turns. A clear-to-send, where there is one, travels
+    /// `credit.route`.
+    pub fn connect(&mut self, routes: &[&[LinkId]], split: bool, slots: u16, spec: &ConnShape<'_>) -> Ends {
+        let p = &self.program;
+        let ends = Ends { send: p.senders.len() as u32, recv: p.receivers.len() as u32 };
+        let first = p.flows.len() as u32;
+        for route in routes {
+            self.flow(route, Sink::Receiver(ends.recv), slots, spec.shape);
+        }
+        let flows = first..self.program.flows.len() as u32;
+        let parts = if split { flows.len().max(1) as u16 } else { 1 };
+        let credit = match spec.credit {
+            CreditShape::After(span) => Credit::After(span),
+            CreditShape::ClearToSend { route, bytes, delay } => {
+                let shape = FlowShape { segment: bytes, pace: PsPerByte::FREE };
+                Credit::Message { flow: self.flow(route, Sink::Credit(ends.send), slots, shape), bytes, delay }
+            }
+        };
+        let signals = routes.is_empty().then_some(ends.recv);
+        self.program.senders.push(Sender { flows, split, latency: spec.latency, signals });
+        self.program.receivers.push(parts);
+        self.program.conns.push(Conn {
+            senders: ends.send..ends.send + 1,
+            receivers: ends.recv..ends.recv + 1,
+            slots,
+            credit,
+        });
+        ends
+    }
+
+    /// A connection in which the equal messages of all `inputs` meet at a junction and leave as one over every output:
+    /// in-switch reduction with one output, multicast with one input. Returns the send ends and the receive ends.
+    pub fn connect_junction(
+        &mut self,
+        inputs: &[&[LinkId]],
+        outputs: &[&[LinkId]],
+        slots: u16,
+        spec: &ConnShape<'_>,
+    ) -> (Slice, Slice) {
+        let p = &self.program;
+        let (send, recv, junction) = (p.senders.len() as u32, p.receivers.len() as u32, p.junctions.len() as u32);
+        for route in inputs {
+            let flow = self.flow(route, Sink::Junction(junction), slots, spec.shape);
+            let sender = Sender { flows: flow..flow + 1, split: false, latency: spec.latency, signals: None };
+            self.program.senders.push(sender);
+        }
+        let first = self.program.flows.len() as u32;
+        for (i, route) in outputs.iter().enumerate() {
+            self.flow(route, Sink::Receiver(recv + i as u32), 1, spec.shape);
+            self.program.receivers.push(1);
+        }
+        let out = first..self.program.flows.len() as u32;
+        self.program.junctions.push(Junction { inputs: inputs.len() as u16, outputs: out });
+        let senders = send..self.program.senders.len() as u32;
+        let receivers = recv..self.program.receivers.len() as u32;
+        let credit = match spec.credit {
+            CreditShape::After(span) | CreditShape::ClearToSend { delay: span, .. } => Credit::After(span),
+        };
+        self.program.conns.push(Conn { senders: senders.clone(), receivers: receivers.clone(), slots, credit });
+        (senders, receivers)
+    }
+
+    /// A cost; equal ones are shared.
+    pub fn cost(&mut self, cost: Cost) -> u32 {
+        let known = self.program.costs.iter().rposition(|c| *c == cost);
+        known.unwrap_or_else(|| {
+            self.program.costs.push(cost);
+            self.program.costs.len() - 1
+        }) as u32
+    }
+
+    /// A layout; the last one is shared if equal.
+    pub fn layout(&mut self, layout: Layout) -> u32 {
+        if self.program.layouts.last() != Some(&layout) {
+            self.program.layouts.push(layout);
+        }
+        self.program.layouts.len() as u32 - 1
+    }
+
+    /// Starts a kernel; lanes that are added from now on are its.
+    pub fn kernel(&mut self, launch: Span, start: Span) -> u32 {
+        let lanes = self.program.lanes.len() as u32;
+        self.program.kernels.push(Kernel { lanes: lanes..lanes, launch, start });
+        self.program.kernels.len() as u32 - 1
+    }
+
+    /// Adds a lane to the last kernel, with what `fill` puts into it. Returns its number.
+    pub fn lane(&mut self, layout: u32, fill: impl FnOnce(&mut LaneBuilder<'_>)) -> u32 {
+        let start = self.program.ops.len() as u32;
+        let mut lane = LaneBuilder { program: &mut self.program };
+        fill(&mut lane);
+        let ops = start..self.program.ops.len() as u32;
+        self.program.lanes.push(Lane { ops, layout });
+        let lanes = self.program.lanes.len() as u32;
+        if let Some(kernel) = self.program.kernels.last_mut() {
+            kernel.lanes.end = lanes;
+        }
+        lanes - 1
+    }
+
+    /// A barrier among the next `lanes` lanes to be added.
+    pub fn barrier(&mut self, lanes: u32) -> u32 {
+        let first = self.program.lanes.len() as u32;
+        self.program.barriers.push(first..first + lanes);
+        self.program.barriers.len() as u32 - 1
+    }
+}
+
+/// How a connection behaves beside its routes.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnShape<'a> {
+    /// Segments and pace.
+    pub shape: FlowShape,
+    /// Latency between the sending operation and the first byte on the link.
+    pub latency: Span,
+    /// How slots come back.
+    pub credit: CreditShape<'a>,
+}
+
+/// How slots come back.
+#[derive(Clone, Copy, Debug)]
+pub enum CreditShape<'a> {
+    /// A counter in memory, after this time.
+    After(Span),
+    /// A message on the reverse path.
+    ClearToSend {
+        /// The reverse path.
+        route: &'a [LinkId],
+        /// Its size.
+        bytes: Bytes,
+        /// Time from the end of the consuming operation to its posting.
+        delay: Span,
+    },
+}
+
+/// Adds operations to a lane.
+#[derive(Debug)]
+pub struct LaneBuilder<'a> {
+    program: &'a mut Program,
+}
+
+impl LaneBuilder<'_> {
+    /// A step over these receive and send ends, `repeat` times a loop, on chunk `chunk` and then every `stride`-th.
+    pub fn step(&mut self, recv: &[u32], send: &[u32], cost: u32, repeat: u32, chunk: u32, stride: u32) {
+        let (r, s) = (self.program.recv_ends.len() as u32, self.program.send_ends.len() as u32);
+        self.program.recv_ends.extend_from_slice(recv);
+        self.program.send_ends.extend_from_slice(send);
+        let kind = OpKind::Step { recv: r..r + recv.len() as u32, send: s..s + send.len() as u32, cost };
+        self.program.ops.push(Op { kind, repeat, chunk, stride });
+    }
+
+    /// Waits for all lanes of `barrier`.
+    pub fn barrier(&mut self, barrier: u32) {
+        self.program.ops.push(Op { kind: OpKind::Barrier(barrier), repeat: 1, chunk: 0, stride: 0 });
+    }
+}

@@ -1,0 +1,34 @@
+//! The reference: a binary heap. Slow when many events are pending, and obviously right.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Store;
+use crate::event::{Event, Word};
+use crate::units::Time;
+
+/// A binary heap of events.
+#[derive(Debug, Default)]
+pub struct HeapStore(BinaryHeap<Reverse<Event>>);
+
+impl Store for HeapStore {
+    fn push(&mut self, event: Event) {
+        self.0.push(Reverse(event));
+    }
+
+    fn take_earliest(&mut self, batch: &mut Vec<Word>) -> Option<Time> {
+        let Reverse(first) = self.0.pop()?;
+        batch.push(first.word());
+        while let Some(Reverse(event)) = self.0.peek()
+            && event.at() == first.at()
+        {
+            batch.push(event.word());
+            self.0.pop();
+        }
+        Some(first.at())
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
