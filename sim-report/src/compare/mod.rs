@@ -1,0 +1,184 @@
+//! Predicted beside measured: errors per row, their figures, and their pattern in words.
+//!
+//! ```
+//! # use sim_report::compare::{LogComparison, Prediction};
+//! # let text = b"1073741824 268435456 float sum -1 7163.5 149.89 224.84 0 7161.8 149.93 224.89 0\n";
+//! let log = sim_report::nccl_log::read(text).unwrap();
+//! let compared = LogComparison::new("night.txt", &log.tables[0], |bytes, _placement| {
+//!     Some(Prediction::exactly(bytes.get() as f64 / 150e3))
+//! });
+//! assert!(compared.rows.iter().all(|row| row.error().abs() < 0.01));
+//! ```
+
+mod pattern;
+mod stats;
+
+use serde::{Deserialize, Serialize};
+use sim_core::units::Bytes;
+
+use crate::metrics::Operation;
+use crate::nccl_log::Table;
+
+pub use stats::{Band, BandName, Missed, Summary, Thresholds};
+
+/// A row that takes more than this many times its twin of the other placement is an outlier.
+pub const OUTLIER_RATIO: f64 = 1.5;
+
+/// Where the result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Placement {
+    /// Separate send and receive buffers.
+    #[serde(rename = "out")]
+    OutOfPlace,
+    /// One buffer.
+    #[serde(rename = "in")]
+    InPlace,
+}
+
+impl Placement {
+    /// `out` or `in`, as in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OutOfPlace => "out",
+            Self::InPlace => "in",
+        }
+    }
+}
+
+/// A predicted time and its range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// The model's time.
+    pub time_us: f64,
+    /// Lower end of its range.
+    pub low_us: f64,
+    /// Upper end of its range.
+    pub high_us: f64,
+}
+
+impl Prediction {
+    /// A prediction without a range.
+    #[must_use]
+    pub const fn exactly(time_us: f64) -> Self {
+        Self { time_us, low_us: time_us, high_us: time_us }
+    }
+}
+
+/// A measured row beside its prediction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Size as printed.
+    pub bytes: Bytes,
+    /// Out of place or in place.
+    pub placement: Placement,
+    /// The log's time.
+    pub measured_us: f64,
+    /// The model's time.
+    pub predicted_us: f64,
+    /// Lower end of the model's range.
+    pub low_us: f64,
+    /// Upper end of the model's range.
+    pub high_us: f64,
+    /// It took more than [`OUTLIER_RATIO`] times its twin. It counts in all figures all the same.
+    pub outlier: bool,
+    /// Line of the log, from 1.
+    pub line: usize,
+}
+
+impl Row {
+    /// predicted / measured − 1: above zero where the model is too slow.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.predicted_us / self.measured_us - 1.0
+    }
+
+    /// True if the measured time lies in the model's range.
+    #[must_use]
+    pub fn in_range(&self) -> bool {
+        (self.low_us..=self.high_us).contains(&self.measured_us)
+    }
+}
+
+/// One table of a log beside its prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogComparison {
+    /// The log's name.
+    pub log: String,
+    /// The operation, where known.
+    pub operation: Option<Operation>,
+    /// The number of ranks, where known.
+    pub ranks: Option<u32>,
+    /// One row a size and placement, in the log's order.
+    pub rows: Vec<Row>,
+    /// Rows of size zero, time zero or without a prediction, which are left out.
+    pub skipped: usize,
+    /// Remarks on the log.
+    pub warnings: Vec<String>,
+}
+
+impl LogComparison {
+    /// Compares a table with a model. Rows of size or time zero, and those for which `predict` has no (finite,
+    /// positive) answer, are left out and counted in [`skipped`](Self::skipped).
+    pub fn new(
+        log: impl Into<String>,
+        table: &Table,
+        mut predict: impl FnMut(Bytes, Placement) -> Option<Prediction>,
+    ) -> Self {
+        let mut rows = Vec::new();
+        let mut skipped = 0;
+        for row in &table.rows {
+            let out = row.out_of_place.map(|t| t.time_us);
+            let inside = row.in_place.map(|t| t.time_us);
+            for (placement, own, twin) in [(Placement::OutOfPlace, out, inside), (Placement::InPlace, inside, out)] {
+                let Some(measured_us) = own else { continue };
+                let usable = row.bytes.get() > 0 && measured_us > 0.0;
+                let prediction = if usable { predict(row.bytes, placement) } else { None };
+                let Some(p) = prediction.filter(|p| p.time_us.is_finite() && p.time_us > 0.0) else {
+                    skipped += 1;
+                    continue;
+                };
+                rows.push(Row {
+                    bytes: row.bytes,
+                    placement,
+                    measured_us,
+                    predicted_us: p.time_us,
+                    low_us: p.low_us,
+                    high_us: p.high_us,
+                    outlier: twin.is_some_and(|twin| twin > 0.0 && measured_us > OUTLIER_RATIO * twin),
+                    line: row.line,
+                });
+            }
+        }
+        let (operation, ranks) = (table.operation, table.ranks);
+        Self { log: log.into(), operation, ranks, rows, skipped, warnings: Vec::new() }
+    }
+
+    /// The same with these remarks on the log.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// The figures over all rows; `None` without a row.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(&self.rows)
+    }
+
+    /// The figures of small, mid and large messages, of those that there are.
+    #[must_use]
+    pub fn bands(&self) -> Vec<Band> {
+        stats::bands(&self.rows)
+    }
+
+    /// What the residuals look like, in words; at least one sentence if there is a row.
+    #[must_use]
+    pub fn pattern(&self) -> Vec<String> {
+        pattern::describe(&self.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The pattern of residuals in words: which sizes are off, which way, and what that usually means.
+
+use std::collections::BTreeMap;
+
+use sim_core::units::Bytes;
+
+use super::stats::quantile;
+use super::{Placement, Row};
+
+/// A size is off if its median error is beyond this.
+const OFF: f64 = 0.10;
+
+/// How the measurement of a size stands to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Fine,
+    /// Measured is slower than predicted.
+    Slow,
+    /// Measured is faster than predicted.
+    Fast,
+}
+
+/// A size and how it stands.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    bytes: Bytes,
+    /// measured rate / predicted rate − 1, the median over its rows: the row's busbw against the model's.
+    rate: f64,
+    verdict: Verdict,
+}
+
+pub(super) fn describe(rows: &[Row]) -> Vec<String> {
+    let sizes = sizes(rows);
+    let mut out = Vec::new();
+    if let Some(sentence) = by_size(&sizes) {
+        out.push(sentence);
+    }
+    out.extend(by_placement(rows));
+    out.extend(outliers(rows));
+    out
+}
+
+fn sizes(rows: &[Row]) -> Vec<Size> {
+    let mut by_size: BTreeMap<Bytes, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        by_size.entry(row.bytes).or_default().push(row.error());
+    }
+    by_size
+        .into_iter()
+        .filter_map(|(bytes, mut errors)| {
+            errors.sort_by(f64::total_cmp);
+            // The row's rate against the model's is predicted time over measured time.
+            let rate = quantile(&errors, 0.5)?;
+            let verdict = if rate < -OFF {
+                Verdict::Slow
+            } else if rate > OFF {
+                Verdict::Fast
+            } else {
+                Verdict::Fine
+            };
+            Some(Size { bytes, rate, verdict })
+        })
+        .collect()
+}
+
+/// The sentence about sizes. Runs of up to one stray size in ten are overlooked.
+fn by_size(sizes: &[Size]) -> Option<String> {
+    let all = sizes.len();
+    if all == 0 {
+        return None;
+    }
+    let off = sizes.iter().filter(|s| s.verdict != Verdict::Fine).count();
+    if off == 0 {
+        return Some(format!("all {} within {} %", count(all, "size"), OFF * 100.0));
+    }
+    let strays = |part: &[Size], verdict| part.iter().filter(|s| s.verdict != verdict).count();
+    let mostly = |part: &[Size], verdict| !part.is_empty() && strays(part, verdict) * 10 <= part.len();
+    for verdict in [Verdict::Slow, Verdict::Fast] {
+        if mostly(sizes, verdict) {
+            let hint = whole_range(sizes, verdict);
+            return Some(format!("all sizes {}: looks like {hint}", by_how_much(sizes)));
+        }
+    }
+    // The split that leaves the fewest strays, where one side is off and the other is not like it.
+    let mut best: Option<(usize, usize, Verdict, Verdict)> = None;
+    for split in 1..all {
+        for small in [Verdict::Fine, Verdict::Slow, Verdict::Fast] {
+            for large in [Verdict::Fine, Verdict::Slow, Verdict::Fast] {
+                let (left, right) = sizes.split_at(split);
+                if small == large || !mostly(left, small) || !mostly(right, large) {
+                    continue;
+                }
+                let cost = strays(left, small) + strays(right, large);
+                if best.is_none_or(|(least, ..)| cost < least) {
+                    best = Some((cost, split, small, large));
+                }
+            }
+        }
+    }
+    if let Some((_, split, small, large)) = best {
+        let (left, right) = sizes.split_at(split);
+        return Some(two_ranges(left, small, right, large));
+    }
+    let worst: Vec<_> = sizes.iter().filter(|s| s.verdict != Verdict::Fine).collect();
+    let first = worst.first()?;
+    let last = worst.last()?;
+    let inside: Vec<Size> = sizes.iter().filter(|s| (first.bytes..=last.bytes).contains(&s.bytes)).copied().collect();
+    if inside.len() < all && mostly(&inside, first.verdict) {
+        return Some(format!(
+            "{} {}, smaller and larger fine: looks like a change of algorithm or protocol at another size than the model's",
+            range(&inside),
+            by_how_much(&inside)
+        ));
+    }
+    Some(format!(
+        "{off} of {} off by more than {} %, in no simple pattern: noise, or changes of algorithm at other sizes than the model's",
+        count(all, "size"),
+        OFF * 100.0
+    ))
+}
+
+fn whole_range(sizes: &[Size], verdict: Verdict) -> &'static str {
+    let rates: Vec<f64> = sizes.iter().map(|s| 1.0 + s.rate).collect();
+    let even = rates.iter().copied().fold(f64::INFINITY, f64::min) > 0.8 * rates.iter().copied().fold(0.0, f64::max);
+    match (verdict, even) {
+        (Verdict::Slow, true) => "one factor on everything (another system, a slower clock, a shared machine)",
+        (Verdict::Slow, false) => "another path than the model's (socket transport, no GPUDirect, no peer-to-peer)",
+        (_, true) => "one factor on everything (a faster system than the model's)",
+        (_, false) => "a better path or another algorithm than the model's",
+    }
+}
+
+fn two_ranges(left: &[Size], small: Verdict, right: &[Size], large: Verdict) -> String {
+    use Verdict::{Fast, Fine, Slow};
+    let cut = right.first().map(|s| size(s.bytes)).unwrap_or_default();
+    let low = || format!("all sizes >= {cut} {}", by_how_much(right));
+    let high = || format!("all sizes < {cut} {}", by_how_much(left));
+    match (small, large) {
+        (Fine, Slow) => {
+            format!(
+                "{}, smaller fine: looks like per-step cost, NIC goodput or a shared uplink, not one latency",
+                low()
+            )
+        }
+        (Slow, Fine) => {
+            format!("{}, larger fine: looks like launch cost or latency per step (alpha), not bandwidth", high())
+        }
+        (Fine, Fast) => format!("{}, smaller fine: the model's link rate or efficiency is too low", low()),
+        (Fast, Fine) => format!("{}, larger fine: the model's launch cost or latency is too high", high()),
+        _ => format!("{}, and {}: latency and bandwidth are off in opposite ways", high(), low()),
+    }
+}
+
+/// `35 % low`: the measured rate against the model's, the median over the sizes that are off.
+fn by_how_much(part: &[Size]) -> String {
+    let mut rates: Vec<f64> = part.iter().filter(|s| s.verdict != Verdict::Fine).map(|s| s.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let rate = quantile(&rates, 0.5).unwrap_or(0.0);
+    format!("{:.0} % {}", rate.abs() * 100.0, if rate < 0.0 { "low" } else { "high" })
+}
+
+fn by_placement(rows: &[Row]) -> Option<String> {
+    let median = |placement| {
+        let mut errors: Vec<f64> = rows.iter().filter(|r| r.placement == placement).map(Row::error).collect();
+        errors.sort_by(f64::total_cmp);
+        quantile(&errors, 0.5)
+    };
+    let (out, inside) = (median(Placement::OutOfPlace)?, median(Placement::InPlace)?);
+    let (slower, gap) = if out < inside { ("out of place", inside - out) } else { ("in place", out - inside) };
+    (gap > OFF).then(|| format!("{slower} is measured {:.0} % slower, seen from the model", gap * 100.0))
+}
+
+fn outliers(rows: &[Row]) -> Option<String> {
+    let found: Vec<_> = rows.iter().filter(|row| row.outlier).collect();
+    let first = found.first()?;
+    let which = match found.len() {
+        1 => format!("{} {}", size(first.bytes), first.placement.name()),
+        n => format!("{n} rows, first {} {}", size(first.bytes), first.placement.name()),
+    };
+    Some(format!("outliers (more than {} times their twin placement, kept): {which}", super::OUTLIER_RATIO))
+}
+
+fn range(part: &[Size]) -> String {
+    match part {
+        [] => String::new(),
+        [one] => size(one.bytes),
+        [first, .., last] => format!("{} to {}", size(first.bytes), size(last.bytes)),
+    }
+}
+
+fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn size(bytes: Bytes) -> String {
+    bytes.to_string()
+}

@@ -1,0 +1,480 @@
+//! From lines to tables.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+
+use super::Limits;
+use super::error::{LogError, LogErrorKind, shorten};
+use super::header::{self, Fact};
+use super::infer::{self, Said};
+use super::lines::Line;
+use super::row::{self, Parsed};
+use super::types::{
+    Convention, Device, Layout, LogWarning, NcclLog, OperationSource, Parameters, RanksSource, Row, Table,
+};
+use crate::metrics::Operation;
+
+/// What was said about the run whose rows come next.
+#[derive(Clone, Debug, Default)]
+struct Run {
+    said: Said,
+    parameters: Option<Parameters>,
+    nccl_version: Option<String>,
+    tests_version: Option<String>,
+    devices: BTreeMap<u32, Device>,
+    columns: Option<Layout>,
+}
+
+/// A table that can still grow. Its run is shared until it closes: facts also come between the rows.
+#[derive(Debug, Default)]
+struct Open {
+    rows: Vec<Row>,
+    layout: Option<Layout>,
+    columns: Option<Layout>,
+    out_of_bounds: Option<super::types::OutOfBounds>,
+    average: Option<f64>,
+}
+
+/// A row that was cut, kept in case the next line continues it.
+#[derive(Debug)]
+struct Cut {
+    line: usize,
+    text: String,
+    label: Option<String>,
+}
+
+/// The state of reading.
+#[derive(Debug)]
+pub(super) struct Scan<'l> {
+    limits: &'l Limits,
+    run: Run,
+    /// By the label before the lines, so that processes that each print a table are kept apart.
+    open: BTreeMap<Option<String>, Open>,
+    tables: Vec<Table>,
+    env: IndexMap<String, String>,
+    network: Option<String>,
+    warnings: Vec<LogWarning>,
+    more_warnings: usize,
+    rows: usize,
+    cut: Option<Cut>,
+    evidence: Evidence,
+    file_name: Option<Operation>,
+}
+
+/// What to say if no row is found.
+#[derive(Debug, Default)]
+struct Evidence {
+    lines: usize,
+    ink: bool,
+    binary: bool,
+    /// A header, banner or rank line was seen.
+    nccl_tests: bool,
+    nccl_info: Option<usize>,
+    damaged: Option<LogError>,
+    failure: Option<(usize, String)>,
+    last: (usize, String),
+    first: (usize, String),
+    foreign: Option<(usize, &'static str)>,
+}
+
+impl<'l> Scan<'l> {
+    pub(super) fn new(name: Option<&str>, limits: &'l Limits) -> Self {
+        Self {
+            limits,
+            run: Run::default(),
+            open: BTreeMap::new(),
+            tables: Vec::new(),
+            env: IndexMap::new(),
+            network: None,
+            warnings: Vec::new(),
+            more_warnings: 0,
+            rows: 0,
+            cut: None,
+            evidence: Evidence::default(),
+            file_name: name.and_then(operation_of_name),
+        }
+    }
+
+    pub(super) fn warn(&mut self, line: usize, column: usize, message: impl Into<String>) {
+        if self.warnings.len() < self.limits.warnings {
+            self.warnings.push(LogWarning { line, column, message: message.into() });
+        } else {
+            self.more_warnings += 1;
+        }
+    }
+
+    /// Takes a line in. Carriage returns inside separate what a terminal would have overwritten.
+    pub(super) fn line(&mut self, line: &Line) -> Result<(), LogError> {
+        if line.cut {
+            self.warn(line.number, self.limits.line_bytes, "the line is too long; its rest was skipped");
+        }
+        let e = &mut self.evidence;
+        e.lines = line.number;
+        e.binary |= line.binary;
+        if !line.text.trim().is_empty() {
+            e.last = (line.number, shorten(&line.text, 120));
+            if !e.ink {
+                e.first = e.last.clone();
+            }
+            e.ink = true;
+        }
+        let mut parts = line.text.split('\r').peekable();
+        while let Some(part) = parts.next() {
+            let ended = (line.ended && !line.cut) || parts.peek().is_some();
+            self.part(part, line.number, ended)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
+        let label = header::label(text);
+        let expected = self.expected(label);
+        match row::parse(text, number, ended, expected.as_ref()) {
+            Parsed::Complete(row, layout) => {
+                self.give_up_cut();
+                return self.take_row(label, row, layout);
+            }
+            Parsed::Damaged { row, layout, at, message } => {
+                self.give_up_cut();
+                let column = text[..at].chars().count() + 1;
+                let kept = row.out_of_place.is_some() || row.in_place.is_some();
+                let made = if kept { "its readable half is kept" } else { "it is left out" };
+                if self.evidence.damaged.is_none() {
+                    self.evidence.damaged = Some(
+                        LogError::new(LogErrorKind::Damaged, number, column, message.clone())
+                            .text(text)
+                            .hint("the row is cut or garbled: take the log from the file that the run wrote, not from a terminal"),
+                    );
+                }
+                self.cut = Some(Cut { line: number, text: text.to_owned(), label: label.map(str::to_owned) });
+                self.warn(number, column, format!("a damaged row ({message}); {made}"));
+                if kept && self.open.get(&label.map(str::to_owned)).is_some_and(|open| !open.rows.is_empty()) {
+                    return self.take_row(label, row, layout);
+                }
+                return Ok(());
+            }
+            Parsed::NotARow => {}
+        }
+        if let Some(cut) = self.cut.take()
+            && self.continues(&cut, text, number, ended)?
+        {
+            return Ok(());
+        }
+        self.facts(text, number, label);
+        if !ended && text.trim_start().starts_with(|c: char| c.is_ascii_digit()) && row::words(text).len() < 3 {
+            let column = text.chars().count() + 1;
+            self.warn(number, column, "the last line is cut; it is left out");
+        }
+        Ok(())
+    }
+
+    fn give_up_cut(&mut self) {
+        self.cut = None;
+    }
+
+    /// Tries to read a wrapped line together with the cut row before it.
+    fn continues(&mut self, cut: &Cut, text: &str, number: usize, ended: bool) -> Result<bool, LogError> {
+        let words = row::words(text);
+        let numeric = |w: &row::Word<'_>| w.text == "N/A" || w.text.parse::<f64>().is_ok();
+        if cut.line + 1 != number || words.is_empty() || !words.iter().all(numeric) {
+            return Ok(false);
+        }
+        let joined = format!("{} {}", cut.text.trim_end(), text.trim_start());
+        let expected = self.expected(cut.label.as_deref());
+        let Parsed::Complete(row, layout) = row::parse(&joined, cut.line, ended, expected.as_ref()) else {
+            return Ok(false);
+        };
+        if let Some(open) = self.open.get_mut(&cut.label)
+            && open.rows.last().is_some_and(|last| last.line == cut.line)
+        {
+            open.rows.pop();
+            self.rows -= 1;
+        }
+        if self.warnings.last().is_some_and(|w| w.line == cut.line) {
+            self.warnings.pop();
+        }
+        self.warn(cut.line, 1, "the row was wrapped; it was joined with the next line");
+        self.take_row(cut.label.as_deref(), row, layout)?;
+        Ok(true)
+    }
+
+    fn expected(&self, label: Option<&str>) -> Option<Layout> {
+        let open = self.open.get(&label.map(str::to_owned));
+        open.and_then(|open| open.layout.or(open.columns)).or(self.run.columns)
+    }
+
+    pub(super) fn take_row(&mut self, label: Option<&str>, row: Row, layout: Layout) -> Result<(), LogError> {
+        if self.rows >= self.limits.rows {
+            return Err(LogError::limit(row.line, &format!("{} rows", self.limits.rows)));
+        }
+        self.rows += 1;
+        let columns = self.run.columns;
+        let open = self.open.entry(label.map(str::to_owned)).or_default();
+        if open.columns.is_none() {
+            open.columns = columns;
+        }
+        let header = open.columns.unwrap_or_default();
+        let layout = Layout {
+            cpu_time: header.cpu_time,
+            max_error: layout.max_error || open.layout.is_some_and(|l| l.max_error),
+            ..layout
+        };
+        if let Some(seen) = open.layout
+            && (Layout { max_error: false, ..seen }) != (Layout { max_error: false, ..layout })
+        {
+            let line = row.line;
+            open.rows.push(row);
+            open.layout = Some(layout);
+            self.warn(line, 1, "the columns differ from those of the rows before");
+            return Ok(());
+        }
+        open.layout = Some(layout);
+        open.rows.push(row);
+        Ok(())
+    }
+
+    fn facts(&mut self, text: &str, number: usize, label: Option<&str>) {
+        if self.evidence.nccl_info.is_none() && text.contains("NCCL INFO") {
+            self.evidence.nccl_info = Some(number);
+        }
+        if self.evidence.foreign.is_none() {
+            self.evidence.foreign = foreign(text).map(|what| (number, what));
+        }
+        for fact in header::facts(text) {
+            self.fact(fact, text, number, label);
+        }
+    }
+
+    pub(super) fn fact(&mut self, fact: Fact, text: &str, number: usize, label: Option<&str>) {
+        let key = label.map(str::to_owned);
+        let has_rows = self.open.get(&key).is_some_and(|open| !open.rows.is_empty());
+        match fact {
+            Fact::Banner(parameters) => {
+                self.evidence.nccl_tests = true;
+                // The version, the program's name and a command come just before; a banner alone begins a run, too.
+                if has_rows {
+                    self.next_run();
+                }
+                self.run.parameters = Some(parameters);
+            }
+            Fact::TestsVersion(version, library) => {
+                self.evidence.nccl_tests = true;
+                if has_rows {
+                    self.next_run();
+                }
+                self.run.tests_version = Some(version);
+                if self.run.nccl_version.is_none() {
+                    self.run.nccl_version = library;
+                }
+            }
+            Fact::Starting(op) => {
+                self.evidence.nccl_tests = true;
+                if has_rows {
+                    self.next_run();
+                }
+                self.run.said.banner = Some(op);
+            }
+            Fact::Concluded(op) => {
+                self.run.said.banner.get_or_insert(op);
+            }
+            Fact::Command(op, parameters) => {
+                if has_rows {
+                    self.next_run();
+                }
+                self.run.said.command = Some(op);
+                self.run.parameters.get_or_insert(parameters);
+            }
+            Fact::UsingDevices => {
+                self.evidence.nccl_tests = true;
+                if has_rows {
+                    self.next_run();
+                }
+                self.run.devices.clear();
+            }
+            Fact::Device(device) => {
+                self.evidence.nccl_tests = true;
+                if self.run.devices.len() < self.limits.devices {
+                    self.run.devices.insert(device.rank, device);
+                }
+            }
+            Fact::NcclVersion(version) => self.run.nccl_version = Some(version),
+            Fact::Ranks(n) => {
+                // The largest communicator is the one that is timed.
+                let nranks = self.run.said.nranks.map_or(n, |seen| seen.max(n));
+                self.run.said.nranks = Some(nranks);
+            }
+            Fact::Env(name, value) => {
+                if self.env.len() < 1000 {
+                    self.env.insert(name, shorten(&value, 200));
+                }
+            }
+            Fact::Network(network) => self.network = Some(network),
+            Fact::Columns(layout) => {
+                self.evidence.nccl_tests = true;
+                if has_rows {
+                    self.close(&key);
+                }
+                self.run.columns = layout;
+            }
+            Fact::OutOfBounds(footer) => {
+                if let Some(open) = self.open.get_mut(&key) {
+                    open.out_of_bounds = Some(footer);
+                }
+                if !footer.ok {
+                    self.warn(number, 1, format!("the run reports {} wrong values", footer.count));
+                }
+            }
+            Fact::Average(average) => {
+                if let Some(open) = self.open.get_mut(&key) {
+                    open.average = Some(average);
+                }
+            }
+            Fact::Failure => {
+                if self.evidence.failure.is_none() {
+                    self.evidence.failure = Some((number, shorten(text.trim(), 120)));
+                    self.warn(number, 1, format!("the run complains: {}", shorten(text.trim(), 120)));
+                }
+            }
+        }
+    }
+
+    fn next_run(&mut self) {
+        self.close_all();
+        self.run = Run::default();
+    }
+
+    fn close_all(&mut self) {
+        let keys: Vec<_> = self.open.keys().cloned().collect();
+        for key in keys {
+            self.close(&key);
+        }
+    }
+
+    fn close(&mut self, key: &Option<String>) {
+        let Some(open) = self.open.remove(key) else { return };
+        let (Some(first), Some(layout)) = (open.rows.first(), open.layout) else { return };
+        let run = self.run.clone();
+        let mut table = Table {
+            operation: None,
+            operation_source: OperationSource::Unknown,
+            ranks: None,
+            ranks_source: RanksSource::Unknown,
+            ranks_range: None,
+            devices: run.devices.into_values().collect(),
+            parameters: run.parameters.unwrap_or_default(),
+            nccl_version: run.nccl_version,
+            tests_version: run.tests_version,
+            layout,
+            convention: Convention::Size,
+            line: first.line,
+            rows: open.rows,
+            out_of_bounds: open.out_of_bounds,
+            average_busbw: open.average,
+        };
+        let said = Said { file_name: self.file_name, ..run.said };
+        for (line, message) in infer::complete(&mut table, &said) {
+            self.warn(line, 1, message);
+        }
+        self.tables.push(table);
+    }
+
+    /// The log, or why there is none.
+    pub(super) fn finish(mut self) -> Result<NcclLog, LogError> {
+        self.close_all();
+        if self.tables.is_empty() {
+            return Err(self.evidence.explain());
+        }
+        self.tables.sort_by_key(|table| table.line);
+        self.warnings.sort_by_key(|w| (w.line, w.column));
+        Ok(NcclLog {
+            nccl_version: self.tables.iter().find_map(|t| t.nccl_version.clone()),
+            tests_version: self.tables.iter().find_map(|t| t.tests_version.clone()),
+            tables: self.tables,
+            env: self.env,
+            network: self.network,
+            warnings: self.warnings,
+            more_warnings: self.more_warnings,
+        })
+    }
+}
+
+impl Evidence {
+    fn explain(self) -> LogError {
+        use LogErrorKind::{Binary, Damaged, Empty, NoRow, NotALog};
+        if let Some(error) = self.damaged {
+            debug_assert_eq!(error.kind, Damaged);
+            return error;
+        }
+        if !self.ink {
+            return LogError::new(Empty, 1, 1, "the log is empty")
+                .hint("did the run write its output to another file?");
+        }
+        if let Some((line, text)) = self.failure {
+            return LogError::new(NoRow, line, 1, "the run failed before it printed a row")
+                .text(&text)
+                .hint("mend the run first; NCCL_DEBUG=WARN says more");
+        }
+        let (line, text) = self.last;
+        if self.nccl_tests {
+            return LogError::new(NoRow, line, 1, "the run's header is there, but the log ends before the first row")
+                .text(&text)
+                .hint("the run was stopped, hangs, or its output was cut");
+        }
+        if let Some((line, what)) = self.foreign {
+            return LogError::new(NotALog, line, 1, format!("this looks like {what}"));
+        }
+        if let Some(line) = self.nccl_info {
+            return LogError::new(NoRow, line, 1, "there are lines of NCCL, but nothing that nccl-tests printed")
+                .hint("the output of rank 0 holds the table");
+        }
+        if self.binary {
+            return LogError::new(Binary, 1, 1, "the file is not text").expected("the text that nccl-tests printed");
+        }
+        let (line, text) = self.first;
+        LogError::new(NotALog, line, 1, "nothing here comes from nccl-tests").text(&text)
+    }
+}
+
+/// The operation that a file's name mentions (`h100-2n-allreduce.txt`, `all_gather_perf.log`).
+fn operation_of_name(name: &str) -> Option<Operation> {
+    let base = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
+    let joined: String = base.chars().filter(|c| !"_- .".contains(*c)).collect();
+    // Longer names first, so that `allreduce` is no `reduce`.
+    [
+        ("reducescatter", Operation::ReduceScatter),
+        ("hypercube", Operation::Hypercube),
+        ("allreduce", Operation::AllReduce),
+        ("allgather", Operation::AllGather),
+        ("alltoallv", Operation::AllToAllV),
+        ("broadcast", Operation::Broadcast),
+        ("alltoall", Operation::AllToAll),
+        ("sendrecv", Operation::SendRecv),
+        ("all2all", Operation::AllToAll),
+        ("scatter", Operation::Scatter),
+        ("gather", Operation::Gather),
+        ("reduce", Operation::Reduce),
+        ("bcast", Operation::Broadcast),
+    ]
+    .into_iter()
+    .find(|(key, _)| joined.contains(key))
+    .map(|(_, op)| op)
+}
+
+/// Other tools' output that people confuse with a log.
+fn foreign(line: &str) -> Option<&'static str> {
+    let line = line.trim_start();
+    [
+        ("<!DOCTYPE", "a web page"),
+        ("<html", "a web page"),
+        ("#bytes     #iterations", "output of perftest (ib_write_bw and the like)"),
+        ("# OSU MPI", "output of the OSU micro-benchmarks"),
+        ("[[workload]]", "a scenario file"),
+        ("\tGPU0", "output of nvidia-smi topo -m"),
+        ("GPU0", "output of nvidia-smi topo -m"),
+        ("<system version", "a topology of NCCL (XML)"),
+    ]
+    .into_iter()
+    .find(|(sign, _)| line.starts_with(sign))
+    .map(|(_, what)| what)
+}

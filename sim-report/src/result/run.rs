@@ -1,0 +1,154 @@
+//! Results of `bench` and `run`.
+
+use serde::{Deserialize, Serialize};
+
+/// How many links [`RunResults::set_links`] lists at most.
+pub const MAX_LINKS: usize = 10_000;
+
+/// What `bench` and `run` answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResults {
+    /// One entry a timed collective.
+    pub collectives: Vec<CollectiveResult>,
+    /// One entry a timed transfer.
+    pub transfers: Vec<TransferResult>,
+    /// Where the workload is a step of training or inference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepResult>,
+    /// All links up to [`MAX_LINKS`], or the busiest of them, in order of name or of utilization.
+    pub links: Vec<LinkResult>,
+    /// Sums over all links, listed or not.
+    pub link_totals: LinkTotals,
+    /// What the event loop did.
+    pub engine: EngineResult,
+}
+
+impl RunResults {
+    /// Lists `links` (all if there are at most [`MAX_LINKS`], else the busiest, ties by name) and sums over all.
+    pub fn set_links(&mut self, mut links: Vec<LinkResult>) {
+        self.link_totals = LinkTotals {
+            links: links.len() as u64,
+            bytes: links.iter().map(|l| l.bytes).sum(),
+            ecn_marked: links.iter().map(|l| l.ecn_marked).sum(),
+            pfc_pause_us: links.iter().map(|l| l.pfc_pause_us).sum(),
+            drops: links.iter().map(|l| l.drops).sum(),
+        };
+        if links.len() > MAX_LINKS {
+            links.sort_by(|a, b| b.utilization.total_cmp(&a.utilization).then_with(|| a.link.cmp(&b.link)));
+            links.truncate(MAX_LINKS);
+        }
+        self.links = links;
+    }
+}
+
+/// A collective at one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollectiveResult {
+    /// The operation as nccl-tests spells it.
+    pub op: String,
+    /// Size as nccl-tests prints it.
+    pub bytes: u64,
+    /// Algorithm (`ring`, `tree`, `nvls` …).
+    pub algorithm: String,
+    /// Protocol (`LL`, `LL128`, `Simple`).
+    pub protocol: String,
+    /// Channels in use.
+    pub channels: u32,
+    /// Time of one operation, mean over the ranks.
+    pub time_us: f64,
+    /// bytes / time.
+    #[serde(rename = "algbw_GBps")]
+    pub algbw: f64,
+    /// algbw times the operation's bus factor.
+    #[serde(rename = "busbw_GBps")]
+    pub busbw: f64,
+    /// What bounds it, in words, with the link's name.
+    pub bottleneck: String,
+}
+
+/// A transfer between two devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransferResult {
+    /// Sending device.
+    pub src: String,
+    /// Receiving device.
+    pub dst: String,
+    /// Payload.
+    pub bytes: u64,
+    /// When the first byte was ready.
+    pub start_us: f64,
+    /// From then to the arrival of the last byte.
+    pub time_us: f64,
+    /// Payload over time.
+    #[serde(rename = "GBps")]
+    pub rate: f64,
+}
+
+/// A step of training or inference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// Duration of the step.
+    pub time_us: f64,
+    /// Compute on the critical path.
+    pub compute_us: f64,
+    /// Communication that nothing hides.
+    pub exposed_comm_us: f64,
+    /// Waiting in the pipeline.
+    pub bubble_us: f64,
+}
+
+/// One direction of a link over the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// `from→to`.
+    pub link: String,
+    /// Class (`nvlink`, `pcie`, `network` …).
+    pub class: String,
+    /// Payload bytes carried.
+    pub bytes: u64,
+    /// Busy time over the run's time, 0..1.
+    pub utilization: f64,
+    /// Deepest queue.
+    pub peak_queue_bytes: u64,
+    /// Packets marked.
+    pub ecn_marked: u64,
+    /// Time that it was paused.
+    pub pfc_pause_us: f64,
+    /// Packets dropped.
+    pub drops: u64,
+}
+
+/// Sums over all links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkTotals {
+    /// Number of links (directions).
+    pub links: u64,
+    /// Payload bytes carried, counted on every link they cross.
+    pub bytes: u64,
+    /// Packets marked.
+    pub ecn_marked: u64,
+    /// Time paused, summed.
+    pub pfc_pause_us: f64,
+    /// Packets dropped.
+    pub drops: u64,
+}
+
+/// What the event loop did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineResult {
+    /// Events handled.
+    pub events: u64,
+    /// Physical links traversed by segments, however they were batched.
+    pub segment_hops: u64,
+    /// Wall-clock time of the event loop alone: the only field that differs from run to run.
+    pub wall_s: f64,
+    /// Simulated time at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_us: Option<f64>,
+    /// Why it stopped (`finished`, `deadlock`, `event_limit` …).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// Rolling hash of the trajectory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
