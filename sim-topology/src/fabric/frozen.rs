@@ -1,0 +1,297 @@
+//! The frozen fabric: flat arrays, and the questions that others ask of them.
+
+use sim_core::ids::LinkId;
+use sim_core::network::{LinkModel, LinkSpec, Network};
+use sim_core::units::Bytes;
+
+use super::build::Attach;
+use super::{BuildError, FabricPlan, FabricSpec, PathChoice, SwitchRoutes};
+use crate::catalogue::Catalogue;
+use crate::device::{Device, DeviceId, DeviceKind, Link, Node};
+use crate::node::{NodeTemplate, NvlinkKind};
+use crate::path_class::PathClass;
+use crate::text::closest;
+
+/// A cluster, ready to be routed and simulated.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    pub(super) devices: Vec<Device>,
+    pub(super) links: Vec<Link>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) planes: Vec<Option<DeviceId>>,
+    pub(super) attach: Vec<Attach>,
+    pub(super) nics_of: Vec<Vec<DeviceId>>,
+    pub(super) spec: FabricSpec,
+    pub(super) template: NodeTemplate,
+    pub(super) plan: FabricPlan,
+    pub(super) routes: SwitchRoutes,
+    pub(super) gpus: Vec<DeviceId>,
+    pub(super) mtu: Bytes,
+    pub(super) per_domain: u32,
+    pub(super) path_choice: PathChoice,
+}
+
+/// A device name that the fabric does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no device `{name}`{}", .suggestion.as_ref().map(|s| format!("; did you mean `{s}`?")).unwrap_or_default())]
+pub struct UnknownDevice {
+    /// The name as given.
+    pub name: String,
+    /// A device that is close to it.
+    pub suggestion: Option<String>,
+}
+
+impl Fabric {
+    /// Builds and checks the fabric that `spec` describes.
+    ///
+    /// # Errors
+    /// If a name is unknown, a count out of range, a port budget exceeded, or a part cut off.
+    pub fn build(spec: &FabricSpec, catalogue: &Catalogue) -> Result<Self, BuildError> {
+        super::build::build(spec, catalogue)
+    }
+
+    /// All devices: node by node (GPUs, PCIe switches, sockets, memories, NICs, NVSwitches), then leaves and spines.
+    #[must_use]
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// One device.
+    ///
+    /// # Panics
+    /// If `id` is not of this fabric.
+    #[must_use]
+    pub fn device(&self, id: DeviceId) -> &Device {
+        &self.devices[id.index()]
+    }
+
+    /// All links, each one direction.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// One link.
+    ///
+    /// # Panics
+    /// If `id` is not of this fabric.
+    #[must_use]
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+
+    /// `node0.gpu3->node0.nvswitch`; the second and further parallel links end in `#1`, `#2`, ...
+    ///
+    /// # Panics
+    /// If `id` is not of this fabric.
+    #[must_use]
+    pub fn link_name(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        let (from, to) = (&self.device(link.from).name, &self.device(link.to).name);
+        if link.parallel == 0 { format!("{from}->{to}") } else { format!("{from}->{to}#{}", link.parallel) }
+    }
+
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All GPUs in the order of ranks: node by node.
+    #[must_use]
+    pub fn gpus(&self) -> &[DeviceId] {
+        &self.gpus
+    }
+
+    /// The specification that the fabric was built from.
+    #[must_use]
+    pub fn spec(&self) -> &FabricSpec {
+        &self.spec
+    }
+
+    /// The network's dimensions.
+    #[must_use]
+    pub fn plan(&self) -> &FabricPlan {
+        &self.plan
+    }
+
+    /// Payload of a network packet.
+    #[must_use]
+    pub fn mtu(&self) -> Bytes {
+        self.mtu
+    }
+
+    /// Nodes in an NVLink domain.
+    #[must_use]
+    pub fn nodes_per_domain(&self) -> u32 {
+        self.per_domain
+    }
+
+    /// How one of several equal paths is chosen.
+    #[must_use]
+    pub fn path_choice(&self) -> PathChoice {
+        self.path_choice
+    }
+
+    /// NVSwitch chips behind a domain's `nvswitch` device, 0 without NVSwitches.
+    #[must_use]
+    pub fn nvswitch_chips(&self) -> u32 {
+        match &self.template.nvlink {
+            NvlinkKind::Switched { chips, .. } => *chips,
+            _ => 0,
+        }
+    }
+
+    /// The NVSwitches of an NVLink domain; `None` if its GPUs have none.
+    #[must_use]
+    pub fn nvswitch_of(&self, domain: u32) -> Option<DeviceId> {
+        self.planes.get(domain as usize).copied().flatten()
+    }
+
+    /// The device called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn find(&self, name: &str) -> Result<DeviceId, UnknownDevice> {
+        let name = name.trim();
+        let range = self.range_of(name);
+        if let Some(i) = self.devices[range.clone()].iter().position(|d| d.name == name) {
+            return Ok(DeviceId((range.start + i) as u32));
+        }
+        // Alike within its node, so that 100,000 names need not be ranked.
+        let part = name.split('.').next().unwrap_or(name);
+        let near = |d: &&Device| d.name.split('.').next() == Some(part) || d.node.is_none_or(|n| n == 0);
+        let shown: String = name.chars().take(60).collect();
+        let suggestion = closest(&shown, self.devices.iter().filter(near).map(|d| d.name.as_str()));
+        Err(UnknownDevice { name: shown, suggestion })
+    }
+
+    /// Where among the devices one of this name would be: inside its node, if it names one.
+    fn range_of(&self, name: &str) -> std::ops::Range<usize> {
+        let number = name.split_once('.').and_then(|(node, _)| node.strip_prefix("node")?.parse::<usize>().ok());
+        let Some(node) = number.and_then(|n| self.nodes.get(n)) else { return 0..self.devices.len() };
+        let first = node.first_device as usize;
+        // One more than the template holds: the node's own NVSwitches.
+        first..(first + self.template.devices.len() + 1).min(self.devices.len())
+    }
+
+    /// The links as the engine takes them, in the same order.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        let spec = |link: &Link| LinkSpec {
+            rate: link.rate,
+            latency: link.latency,
+            packet_overhead: link.packet_overhead,
+            near: self.device(link.from).forwarding,
+            far: self.device(link.to).forwarding,
+            model: LinkModel::Virtual,
+        };
+        Network::new(self.links.iter().map(spec).collect())
+    }
+
+    /// The NICs that a GPU uses, its own rail first; empty for other devices and without NICs.
+    ///
+    /// GPUs that see the same nearest NICs share them evenly, as NCCL does.
+    #[must_use]
+    pub fn nics_of(&self, gpu: DeviceId) -> &[DeviceId] {
+        match self.rank_of(gpu) {
+            Some(rank) => &self.nics_of[rank as usize],
+            None => &[],
+        }
+    }
+
+    /// The rank of a GPU; `None` for other devices.
+    #[must_use]
+    pub fn rank_of(&self, gpu: DeviceId) -> Option<u32> {
+        let device = self.devices.get(gpu.index()).filter(|d| d.kind == DeviceKind::Gpu)?;
+        Some(device.node? * self.template.gpus + device.index)
+    }
+
+    /// The GPU that uses a NIC first, or else is nearest to it: the relay on that rail. `None` for other devices.
+    #[must_use]
+    pub fn gpu_of_nic(&self, nic: DeviceId) -> Option<DeviceId> {
+        let device = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic)?;
+        let node = &self.nodes[device.node? as usize];
+        self.template.gpu_of_nic.get(device.index as usize).map(|&gpu| DeviceId(node.first_device + gpu))
+    }
+
+    /// The rail of a NIC: its number within its node.
+    #[must_use]
+    pub fn rail_of(&self, nic: DeviceId) -> u32 {
+        self.devices.get(nic.index()).map_or(0, |d| d.index)
+    }
+
+    /// The leaf that a NIC is cabled to; `None` for other devices and without a network.
+    #[must_use]
+    pub fn leaf_of(&self, nic: DeviceId) -> Option<DeviceId> {
+        self.attach_of(nic).map(|a| a.leaf)
+    }
+
+    pub(crate) fn attach_of(&self, nic: DeviceId) -> Option<&Attach> {
+        let device = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic)?;
+        self.attach.get((device.node? * self.template.nics + device.index) as usize)
+    }
+
+    /// The NVLink domain of a device in a node.
+    #[must_use]
+    pub fn domain_of(&self, device: DeviceId) -> Option<u32> {
+        let node = self.devices.get(device.index())?.node?;
+        Some(self.nodes[node as usize].domain)
+    }
+
+    /// Whether two devices are in nodes of one NVLink domain.
+    #[must_use]
+    pub fn same_domain(&self, a: DeviceId, b: DeviceId) -> bool {
+        matches!((self.domain_of(a), self.domain_of(b)), (Some(a), Some(b)) if a == b)
+    }
+
+    /// NVLinks between two GPUs, directly or through NVSwitches; 0 if there are none.
+    #[must_use]
+    pub fn nvlinks(&self, a: DeviceId, b: DeviceId) -> u32 {
+        let (da, db) = (self.device(a), self.device(b));
+        if a == b || da.kind != DeviceKind::Gpu || db.kind != DeviceKind::Gpu || !self.same_domain(a, b) {
+            return 0;
+        }
+        self.template.nvlinks(da.index, db.index)
+    }
+
+    /// The class of the path between two devices.
+    #[must_use]
+    pub fn path_class(&self, a: DeviceId, b: DeviceId) -> PathClass {
+        if a == b {
+            return PathClass::X;
+        }
+        let links = self.nvlinks(a, b);
+        if links > 0 {
+            return PathClass::Nvl(links);
+        }
+        match (self.local(a), self.local(b)) {
+            (Some((na, la)), Some((nb, lb))) if na == nb => self.template.host_class(la, lb),
+            _ => PathClass::Net,
+        }
+    }
+
+    /// The class of the path over PCIe and sockets between two devices of a node, NVLink left aside.
+    #[must_use]
+    pub fn host_path_class(&self, a: DeviceId, b: DeviceId) -> PathClass {
+        match (self.local(a), self.local(b)) {
+            (Some((na, la)), Some((nb, lb))) if na == nb => self.template.host_class(la, lb),
+            _ => PathClass::Net,
+        }
+    }
+
+    /// The node and the number within it; `None` for devices that are not stamped from the node.
+    pub(crate) fn local(&self, device: DeviceId) -> Option<(u32, u32)> {
+        let d = self.devices.get(device.index())?;
+        let node = d.node.filter(|_| d.kind != DeviceKind::NvSwitch)?;
+        Some((node, device.0 - self.nodes[node as usize].first_device))
+    }
+
+    pub(crate) fn template(&self) -> &NodeTemplate {
+        &self.template
+    }
+
+    pub(crate) fn switch_routes(&self) -> &SwitchRoutes {
+        &self.routes
+    }
+}

@@ -1,0 +1,175 @@
+//! What a node is made of: the specification that catalogue systems and a user's own `[node]` table share.
+
+mod adapt;
+mod builder;
+mod error;
+mod pcie;
+mod template;
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use sim_core::units::{Bytes, Rate};
+
+use crate::text;
+
+pub use error::NodeError;
+pub use pcie::{PcieSpec, SlotSpec};
+
+pub(crate) use template::{NodeTemplate, NvlinkKind, TemplateEnd};
+
+/// A node: GPUs, NICs and what joins them.
+///
+/// Devices are named `gpu0`, `gpu1`, ... and `nic0`, ... in its tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSpec {
+    /// The GPU's catalogue name.
+    pub gpu: String,
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// The NIC's catalogue name; needed if `nics` is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
+    /// Number of NICs.
+    #[serde(default)]
+    pub nics: u32,
+    /// Rate of a NIC's network side, one direction, in place of the catalogue's.
+    #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
+    pub nic_rate: Option<Rate>,
+    /// NVLink wiring; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvlink: Option<NvlinkSpec>,
+    /// How many nodes an NVLink domain may span (18 compute trays of an NVL72).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub max_nodes_per_domain: u32,
+    /// CPU sockets.
+    #[serde(default = "two")]
+    pub sockets: u32,
+    /// The link between every two sockets; needed if there are two or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_link: Option<SocketLinkSpec>,
+    /// Rate of a socket's memory, each direction.
+    #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Rate>,
+    /// The CPU; NCCL's choices depend on it.
+    #[serde(default)]
+    pub cpu: CpuSpec,
+    /// The chip-to-chip link by which GPUs hang on their socket, by catalogue name (Grace).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub c2c: Option<String>,
+    /// Whether GPUs may reach each other over PCIe; GeForce drivers forbid it, and copies go through host memory.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub peer_to_peer: bool,
+    /// Largest payload of a PCIe packet (MPS).
+    #[serde(default = "mps", skip_serializing_if = "is_mps")]
+    pub pcie_payload: Bytes,
+    /// PCIe switches and root ports, with what hangs on them.
+    #[serde(default)]
+    pub pcie: Vec<PcieSpec>,
+}
+
+const fn one() -> u32 {
+    1
+}
+const fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+const fn two() -> u32 {
+    2
+}
+const fn yes() -> bool {
+    true
+}
+const fn is_yes(b: &bool) -> bool {
+    *b
+}
+const fn mps() -> Bytes {
+    Bytes::new(256)
+}
+const fn is_mps(b: &Bytes) -> bool {
+    b.get() == 256
+}
+
+/// NVLink wiring: through NVSwitch chips (`links`), or straight from GPU to GPU (`pairs`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NvlinkSpec {
+    /// The NVSwitch chip's catalogue name, with `links`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip: Option<String>,
+    /// Links of each GPU to each chip: `[5, 4, 4, 5]` is four chips and 18 links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<u32>,
+    /// Direct bundles: `[gpu, gpu, links]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<[u32; 3]>,
+}
+
+/// The link between every two sockets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SocketLinkSpec {
+    /// The link's catalogue name.
+    pub name: String,
+    /// How many run in parallel.
+    #[serde(default = "one")]
+    pub links: u32,
+}
+
+/// A node's CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuSpec {
+    /// The maker.
+    #[serde(default)]
+    pub vendor: CpuVendor,
+    /// The generation: `sapphire-rapids`, `rome`, `grace`.
+    #[serde(default)]
+    pub model: String,
+    /// Cores of a socket, for the affinity columns of the topology matrix.
+    #[serde(default = "cores")]
+    pub cores: u32,
+    /// Hardware threads of a core.
+    #[serde(default = "two")]
+    pub threads_per_core: u32,
+}
+
+const fn cores() -> u32 {
+    32
+}
+
+impl Default for CpuSpec {
+    fn default() -> Self {
+        Self { vendor: CpuVendor::default(), model: String::new(), cores: cores(), threads_per_core: 2 }
+    }
+}
+
+/// The makers that NCCL tells apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuVendor {
+    /// Intel x86.
+    #[default]
+    Intel,
+    /// AMD x86.
+    Amd,
+    /// Any 64-bit Arm, Grace among them.
+    Arm,
+    /// IBM POWER.
+    Power,
+}
+
+impl fmt::Display for CpuVendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Intel => "intel",
+            Self::Amd => "amd",
+            Self::Arm => "arm",
+            Self::Power => "power",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
