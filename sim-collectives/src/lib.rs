@@ -1,1 +1,13 @@
-//! sim-collectives
+//! Collective algorithms as NCCL runs them: who sends what to whom on which channel, and in what order.
+//!
+//! A [`StepGraph`](step_graph::StepGraph) is what every workload produces; a collective in it becomes [`lanes`] when it
+//! starts, and these become a program of the engine ([`lower`]). [`check`] proves of every algorithm that each rank
+//! ends with every contribution exactly once.
+
+pub mod algorithms;
+pub mod call;
+pub mod check;
+pub mod lanes;
+pub mod nccl;
+
+pub mod nccl;
