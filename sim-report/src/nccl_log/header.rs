@@ -36,11 +36,10 @@ pub(super) enum Fact {
 /// The label that `mpirun --tag-output` (`[1,0]<stdout>:`) or `srun -l` (`0:`) put before a line.
 pub(super) fn label(line: &str) -> Option<&str> {
     let line = line.trim_start();
-    if let Some(end) = line.strip_prefix('[').and_then(|rest| rest.find(">:"))
-        && line[1..end].bytes().all(|b| b.is_ascii_digit() || b",]<stdouerg".contains(&b))
+    if let Some((inside, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(">:"))
+        && let Some((label, "<stdout" | "<stderr" | "<stddiag")) = inside.split_once(']')
     {
-        let inside = &line[1..=end];
-        return inside.split(']').next().filter(|l| l.bytes().all(|b| b.is_ascii_digit() || b == b','));
+        return Some(label).filter(|l| l.bytes().all(|b| b.is_ascii_digit() || b == b','));
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     ((1..=7).contains(&digits) && line[digits..].starts_with(": ")).then(|| &line[..digits])
@@ -110,13 +109,14 @@ fn other(line: &str, facts: &mut Vec<Fact>) {
     if line.contains("_perf") {
         facts.extend(command(line));
     }
-    if FAILURES.iter().any(|sign| line.contains(sign)) {
+    let missing = line.contains("_perf") && line.contains("No such file or directory");
+    if missing || FAILURES.iter().any(|sign| line.contains(sign)) {
         facts.push(Fact::Failure);
     }
 }
 
 /// What a run says when it goes wrong.
-const FAILURES: [&str; 15] = [
+const FAILURES: [&str; 14] = [
     "NCCL failure",
     "CUDA failure",
     "Cuda failure",
@@ -125,7 +125,6 @@ const FAILURES: [&str; 15] = [
     "Segmentation fault",
     "out of memory",
     "command not found",
-    "No such file or directory",
     "error while loading shared libraries",
     "Invalid number of GPUs",
     "mpirun noticed",
@@ -219,7 +218,7 @@ fn device(text: &str) -> Option<Device> {
 
 /// The line of column names, if this is one.
 fn columns(line: &str) -> Option<Option<Layout>> {
-    if !line.contains("type") || !(line.contains("time") && line.contains("busbw")) {
+    if !["type", "time", "busbw"].iter().all(|name| line.contains(name)) {
         return None;
     }
     let words: Vec<_> = words(line).into_iter().map(|w| w.text.trim_start_matches('#')).collect();

@@ -106,7 +106,8 @@ fn allows(table: &Table, figures: &Figures, ranks: Option<u32>, op: Operation) -
         };
     let blocks = match figures.blocks {
         None => true,
-        Some(1) => !op.divides_size() || ranks.is_none_or(|n| n == 1),
+        // One block: one rank, or an operation that doesn't divide.
+        Some(1) => !op.divides_size() || ranks.map_or(figures.factor.is_some_and(|(low, _)| low <= 0.0), |n| n == 1),
         Some(n) => op.divides_size() && ranks.is_none_or(|ranks| u64::from(ranks) == n),
     };
     let in_place = match (op, figures.in_place_unchecked) {
@@ -121,7 +122,9 @@ fn allows(table: &Table, figures: &Figures, ranks: Option<u32>, op: Operation) -
             None if op == AllReduce => ranks::from_factor(op, (low, high)).is_some(),
             None => op.busbw_factor(2) < 1.0 || (low..=high).contains(&1.0),
         });
-    columns && blocks && in_place && factor
+    // Too rare to be thought of unless the figures say so.
+    let rare = op == Operation::Hypercube && (figures.factor.is_none() || figures.convention == Convention::Scaled);
+    columns && blocks && in_place && factor && !rare
 }
 
 /// The operations that logs without a name are likely to hold, most usual first.

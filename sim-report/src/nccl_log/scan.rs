@@ -406,7 +406,7 @@ impl Evidence {
             debug_assert_eq!(error.kind, Damaged);
             return error;
         }
-        if !self.ink {
+        if !self.ink && !self.binary {
             return LogError::new(Empty, 1, 1, "the log is empty")
                 .hint("did the run write its output to another file?");
         }

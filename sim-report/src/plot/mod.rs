@@ -73,3 +73,6 @@ pub fn ab_chart(results: &AbResults) -> Result<String, PlotError> {
     }
     .svg()
 }
+
+#[cfg(test)]
+mod tests;

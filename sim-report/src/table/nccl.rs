@@ -237,7 +237,7 @@ mod tests {
             ]
         );
         assert!(lines.contains(&"#  Rank  0 Group  0 Pid      0 on      node0 device  0 [0x00] NVIDIA H100"));
-        assert_eq!(lines[lines.len() - 2], "# Avg bus bandwidth    : 227.535 ");
+        assert_eq!(lines[lines.len() - 2], "# Avg bus bandwidth    : 227.533 ");
     }
 
     #[test]
