@@ -9,5 +9,3 @@ pub mod call;
 pub mod check;
 pub mod lanes;
 pub mod nccl;
-
-pub mod nccl;
