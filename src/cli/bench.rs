@@ -1,0 +1,142 @@
+//! `bench`: an nccl-tests-like sweep of one operation.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use sim_collectives::nccl::Operation;
+use sim_core::units::Bytes;
+
+use super::args::{self, Output, System};
+use super::context::Context;
+use super::fault::{Exit, Failure};
+use super::sizes;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
+use crate::scenario::{Input, Loaded, OPERATIONS, Setting};
+
+/// Predict an nccl-tests table: one operation over a sweep of sizes
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The operation: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, gather, scatter
+    #[arg(value_name = "OP")]
+    op: String,
+    /// First size; a bare number is bytes, K, M and G are binary
+    #[arg(short = 'b', long = "min-bytes", value_name = "SIZE", default_value = "8")]
+    begin: String,
+    /// Last size
+    #[arg(short = 'e', long = "max-bytes", value_name = "SIZE", default_value = "8G")]
+    end: String,
+    /// Ratio of one size to the one before
+    #[arg(short = 'f', long = "step-factor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
+    factor: u64,
+    /// Operations that are timed, back to back
+    #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    iterations: u32,
+    /// Operations before those that are timed
+    #[arg(short = 'w', long = "warmup-iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    warmup: u32,
+    /// Take the cluster from a scenario; its workloads are replaced by OP
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Print the columns of another tool
+    #[arg(long, value_name = "FORM")]
+    table: Option<Table>,
+    /// Say why each algorithm and protocol was taken or not
+    #[arg(long)]
+    explain: bool,
+    /// Write results.json, links.csv and a plot into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Overwrite files in --out
+    #[arg(long, requires = "out")]
+    force: bool,
+    #[command(flatten)]
+    system: System,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Tables of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Table {
+    /// The columns of nccl-tests, with N/A under #wrong.
+    Nccl,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fabricsim bench all_reduce --system hgx-h100 --nodes 2
+  fabricsim bench alltoall --system hgx-b200 --nodes 4 -b 1M -e 1G -f 4 --transport roce
+  fabricsim bench all_reduce --system hgx-h100 --env NCCL_ALGO=Ring --explain
+  fabricsim bench all_gather --scenario cluster.toml --table nccl";
+
+/// How a bench or run is to be shown and stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// Text or JSON.
+    pub(super) format: args::Format,
+    /// Another tool's columns.
+    pub(super) table: Option<Table>,
+    /// Reasons beside the choices.
+    pub(super) explain: bool,
+    /// The folder for artifacts.
+    pub(super) out: Option<&'a PathBuf>,
+    /// Overwrite what is there.
+    pub(super) force: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let input = args::input(args.scenario.as_ref())?;
+    if input == Input::Flags && args.system.system.is_none() {
+        return Err(args::no_cluster("bench all_reduce"));
+    }
+    let loaded = context.load(&input, settings(args)?)?;
+    let view = View {
+        format: args.output.format,
+        table: args.table,
+        explain: args.explain,
+        out: args.out.as_ref(),
+        force: args.force,
+    };
+    play(&loaded, view, context)
+}
+
+/// The flags as keys of a scenario: the cluster, and one workload in place of all others.
+fn settings(args: &Args) -> Result<Vec<Setting>, Failure> {
+    let op: Operation = args.op.parse().map_err(|_| unknown_operation(&args.op))?;
+    let mut faults = Diagnostics::new();
+    let begin = sizes::size("-b", &args.begin, &mut faults);
+    let end = sizes::size("-e", &args.end, &mut faults);
+    let (Some(begin), Some(end)) = (begin, end) else { return Err(Failure::usage(faults)) };
+    if begin > end {
+        let fault = Diagnostic::new(Code::BadArgument, format!("the sweep begins at {begin} and ends at {end}"));
+        return Err(Failure::of(Exit::Usage, fault.help("-b is the smallest size, -e the largest: -b 8 -e 8G")));
+    }
+    if begin == Bytes::ZERO && end > Bytes::ZERO {
+        let fault = Diagnostic::new(Code::BadArgument, "a sweep by a factor cannot begin at zero");
+        return Err(Failure::of(Exit::Usage, fault.help("-b 8")));
+    }
+    let workload = format!(
+        "[{{ kind = \"collective\", op = \"{op}\", min = \"{} B\", max = \"{} B\", factor = {}, iterations = {}, \
+         warmup = {} }}]",
+        begin.get(),
+        end.get(),
+        args.factor,
+        args.iterations,
+        args.warmup
+    );
+    let mut settings = args.system.settings()?;
+    settings.push(Setting::value("bench", "workload", workload));
+    Ok(settings)
+}
+
+/// A fault for an operation that is none, with a did-you-mean.
+pub(super) fn unknown_operation(name: &str) -> Failure {
+    let fault = Diagnostic::new(Code::BadArgument, format!("unknown operation `{}`", shorten(name)));
+    Failure::of(Exit::Usage, fault.help(suggest(name, OPERATIONS.iter().copied())))
+}
+
+/// Plays the workloads of a scenario and shows the results.
+fn play(loaded: &Loaded, view: View<'_>, _context: &Context) -> Result<(), Failure> {
+    super::run::not_wired(loaded, view)
+}

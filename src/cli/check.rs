@@ -1,0 +1,93 @@
+//! `check`: validates a scenario, and reports all faults at once.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::json;
+
+use super::args::{self, System};
+use super::context::{Context, warnings};
+use super::fault::{Exit, Failure};
+use super::output;
+use crate::diagnostic::{self, Diagnostics, Severity};
+use crate::scenario::{Input, Scenario};
+
+/// Validate a scenario: all errors at once, and warnings
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The scenario; `-` is standard input
+    #[arg(value_name = "SCENARIO")]
+    scenario: Option<PathBuf>,
+    #[command(flatten)]
+    system: System,
+    /// The form of the findings
+    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
+    format: CheckFormat,
+}
+
+/// The forms of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CheckFormat {
+    /// For people, with the line and a caret, on standard error.
+    Text,
+    /// For programs.
+    Json,
+    /// GitHub workflow annotations.
+    Github,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fabricsim check cluster.toml
+  fabricsim check cluster.toml --set fabric.spines=4
+  fabricsim check cluster.toml --format github";
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let input = args::input(args.scenario.as_ref())?;
+    if input == Input::Flags && args.system.system.is_none() {
+        return Err(args::no_cluster("check"));
+    }
+    let mut settings = args.system.settings()?;
+    settings.extend(context.settings.iter().cloned());
+    let (scenario, findings) = match Scenario::load(&input, &settings) {
+        Ok(loaded) => (Some(loaded.scenario), loaded.diagnostics),
+        Err(findings) => (None, findings),
+    };
+    match args.format {
+        CheckFormat::Text => {
+            context.say(&findings);
+            if let Some(scenario) = &scenario {
+                output::print(&summary(scenario, &findings))?;
+            }
+        }
+        CheckFormat::Json => {
+            let name = args.scenario.as_ref().map_or("flags".to_owned(), |p| p.display().to_string());
+            let seed = scenario.as_ref().map_or(context.seed.unwrap_or(1), |s| s.seed);
+            let results = json!({
+                "valid": scenario.is_some(),
+                "errors": findings.count(Severity::Error),
+                "diagnostics": diagnostic::json(&findings),
+            });
+            output::print_json(&name, seed, warnings(&findings), results)?;
+        }
+        CheckFormat::Github => output::print(&diagnostic::github(&findings))?,
+        CheckFormat::Sarif => {
+            let text = serde_json::to_string_pretty(&diagnostic::sarif(&findings)).map_err(Failure::internal)?;
+            output::print(&(text + "\n"))?;
+        }
+    }
+    if scenario.is_some() { Ok(()) } else { Err(Failure::silent(Exit::Usage)) }
+}
+
+fn summary(scenario: &Scenario, findings: &Diagnostics) -> String {
+    let warnings = findings.count(Severity::Warning);
+    let remark = match warnings {
+        0 => String::new(),
+        1 => ", 1 warning".to_owned(),
+        n => format!(", {n} warnings"),
+    };
+    format!("ok{remark}: {}\n", scenario.describe())
+}

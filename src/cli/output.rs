@@ -1,0 +1,97 @@
+//! Writing answers: to standard output, or to files that are complete or absent.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use sim_report::result::{Envelope, Warning};
+
+use super::fault::{Exit, Failure};
+use crate::diagnostic::{Code, Diagnostic, shorten};
+
+/// Prints an answer. A reader that has gone away (`| head`) ends the program quietly.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::silent(Exit::Done)),
+        Err(error) => {
+            let fault = Diagnostic::new(Code::Unwritable, format!("cannot write to standard output: {error}"));
+            Err(Failure::of(Exit::Usage, fault))
+        }
+    }
+}
+
+/// Prints results as JSON in their envelope.
+pub(super) fn print_json<R: Serialize>(
+    scenario: &str,
+    seed: u64,
+    warnings: Vec<Warning>,
+    results: R,
+) -> Result<(), Failure> {
+    let envelope = Envelope::new(scenario, seed, results).with_warnings(warnings);
+    print(&envelope.to_json().map_err(Failure::internal)?)
+}
+
+/// Writes a file as a whole: to a temporary name in the same folder, then renamed. An existing file is an error unless
+/// `force` is set.
+pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    let shown = shorten(&path.display().to_string());
+    if path.is_dir() {
+        let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is a folder"));
+        return Err(Failure::of(Exit::Usage, fault.help("name a file in it")));
+    }
+    if !force && path.symlink_metadata().is_ok() {
+        let fault = Diagnostic::new(Code::Exists, format!("`{shown}` exists already"))
+            .help("give another name by `--out`, or overwrite it with `--force`");
+        return Err(Failure::of(Exit::Usage, fault));
+    }
+    let unwritable = |error: std::io::Error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+            std::io::ErrorKind::NotADirectory => "its folder is a file".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::of(Exit::Usage, Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: {why}")))
+    };
+    let Some(name) = path.file_name() else {
+        let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: not the name of a file"));
+        return Err(Failure::of(Exit::Usage, fault));
+    };
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let done = std::fs::File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    done.map_err(|error| {
+        // The temporary file may not exist; the first error is the one to report.
+        let _ = std::fs::remove_file(&temporary);
+        unwritable(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_whole_and_never_overwritten_unasked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        write(&path, b"one", false).unwrap();
+        let failure = write(&path, b"two", false).unwrap_err();
+        assert_eq!((failure.exit, failure.diagnostics.list[0].code), (Exit::Usage, Code::Exists));
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        write(&path, b"two", true).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        for bad in [dir.path().to_owned(), dir.path().join("none/x"), path.join("x")] {
+            let failure = write(&bad, b"x", true).unwrap_err();
+            assert_eq!(failure.diagnostics.list[0].code, Code::Unwritable, "{bad:?}");
+        }
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.json"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `path`: the exact hops between two devices.
+
+use core::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use sim_core::units::Span;
+use sim_report::result::{PathHop, PathResults};
+use sim_topology::{DeviceId, Fabric, Route, RouteRequest, Via};
+
+use super::args::{self, Format, Output, System};
+use super::context::{Context, warnings};
+use super::fault::{Exit, Failure};
+use super::output;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
+
+/// The exact hops between two devices, each with its latency and rate, and the bottleneck
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES, override_usage = "fabricsim path [OPTIONS] <SCENARIO> <A> <B>\n       fabricsim path [OPTIONS] --system <NAME> <A> <B>")]
+pub(super) struct Args {
+    /// The scenario (not with --system alone), and two devices: a rank number, node0.gpu3, node1.nic0, leaf4 ...
+    #[arg(value_name = "SCENARIO A B", num_args = 2..=3, required = true)]
+    words: Vec<String>,
+    /// Stay off NVLink
+    #[arg(long)]
+    no_nvlink: bool,
+    /// Pick another of several equal paths: the input of the hash
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    entropy: u64,
+    #[command(flatten)]
+    system: System,
+    #[command(flatten)]
+    output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fabricsim path cluster.toml node0.gpu0 node1.gpu0
+  fabricsim path --system hgx-h100 --nodes 4 node0.gpu0 node3.gpu5
+  fabricsim path --system hgx-h100 0 1 --no-nvlink";
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let (scenario, from, to) = match args.words.as_slice() {
+        [scenario, from, to] => (Some(PathBuf::from(scenario)), from, to),
+        [from, to] if args.system.system.is_some() => (None, from, to),
+        _ => {
+            let fault = Diagnostic::new(Code::BadArgument, "`path` takes a scenario and two devices")
+                .help("fabricsim path cluster.toml node0.gpu0 node1.gpu0")
+                .help("or, without a scenario: fabricsim path --system hgx-h100 --nodes 2 node0.gpu0 node1.gpu0");
+            return Err(Failure::of(Exit::Usage, fault));
+        }
+    };
+    let input = args::input(scenario.as_ref())?;
+    let loaded = context.load(&input, args.system.settings()?)?;
+    let fabric = &loaded.fabric;
+    let (from, to) = (device(from, fabric)?, device(to, fabric)?);
+    let via = if args.no_nvlink { Via::NoNvlink } else { Via::Auto };
+    let request = RouteRequest::auto(from, to).via(via).entropy(args.entropy);
+    let route = fabric.route(&request).map_err(|error| {
+        Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, format!("no path: {error}")))
+    })?;
+    match args.output.format {
+        Format::Json => {
+            let name = scenario.map_or_else(|| loaded.scenario.name.clone(), |p| p.display().to_string());
+            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), results(fabric, &route))
+        }
+        Format::Text => output::print(&text(fabric, &route)),
+    }
+}
+
+/// The device that a word means: a rank number or a name.
+fn device(word: &str, fabric: &Fabric) -> Result<DeviceId, Failure> {
+    let fault = |message: String, help: Option<String>| {
+        let mut faults = Diagnostics::new();
+        let source = faults.sources.add("device", word);
+        let place = Place { source, span: 0..word.len() };
+        let list = "devices are named like node0.gpu3, node0.nic1, node0.socket0, leaf4, spine2; a number is a rank";
+        faults.push(Diagnostic::new(Code::UnknownDevice, message).at(place, "").maybe_help(help).help(list));
+        Failure::usage(faults)
+    };
+    if let Ok(rank) = word.parse::<usize>() {
+        let last = fabric.gpus().len().saturating_sub(1);
+        let range = || fault(format!("there is no rank {rank}"), Some(format!("ranks go from 0 to {last}")));
+        return fabric.gpus().get(rank).copied().ok_or_else(range);
+    }
+    fabric.find(word).map_err(|error| {
+        let alike = error.suggestion.map(|s| format!("did you mean `{s}`?"));
+        fault(format!("there is no device `{}`", shorten(word)), alike)
+    })
+}
+
+fn results(fabric: &Fabric, route: &Route) -> PathResults {
+    let hops: Vec<PathHop> = route
+        .links
+        .iter()
+        .map(|&id| {
+            let link = fabric.link(id);
+            PathHop {
+                from: fabric.device(link.from).name.clone(),
+                to: fabric.device(link.to).name.clone(),
+                class: link.class.to_string(),
+                latency_ns: link.latency.as_ns(),
+                bandwidth: link.rate.as_gbyte(),
+            }
+        })
+        .collect();
+    PathResults {
+        latency_ns: hops.iter().map(|h| h.latency_ns).sum(),
+        bandwidth: hops.iter().map(|h| h.bandwidth).fold(f64::INFINITY, f64::min),
+        hops,
+    }
+}
+
+fn text(fabric: &Fabric, route: &Route) -> String {
+    let results = results(fabric, route);
+    let mut out = String::new();
+    let total: Span = route.links.iter().map(|&id| fabric.link(id).latency).sum();
+    let slowest = results.hops.iter().position(|h| h.bandwidth <= results.bandwidth);
+    if let Some(hop) = slowest.and_then(|i| results.hops.get(i)) {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(
+            out,
+            "{}, {} hops, {total}, {:.1} GB/s one way. Bottleneck: {}→{} ({})",
+            route.kind,
+            results.hops.len(),
+            results.bandwidth,
+            hop.from,
+            hop.to,
+            hop.class
+        );
+    }
+    if route.equal_paths > 1 {
+        let _ = writeln!(out, "one of {} equal paths; --entropy picks another", route.equal_paths);
+    }
+    let width = |pick: fn(&PathHop) -> &String, head: &str| {
+        results.hops.iter().map(|h| pick(h).chars().count()).chain([head.len()]).max().unwrap_or(0) + 2
+    };
+    let (from, to, class) = (width(|h| &h.from, "from"), width(|h| &h.to, "to"), width(|h| &h.class, "class"));
+    let _ = writeln!(out, "{:<from$}{:<to$}{:<class$}{:>12}{:>10}", "from", "to", "class", "latency", "GB/s");
+    for (hop, &id) in results.hops.iter().zip(&route.links) {
+        let latency = fabric.link(id).latency.to_string();
+        let mark = if hop.bandwidth <= results.bandwidth { "  <" } else { "" };
+        let _ = writeln!(
+            out,
+            "{:<from$}{:<to$}{:<class$}{latency:>12}{:>10.1}{mark}",
+            hop.from, hop.to, hop.class, hop.bandwidth
+        );
+    }
+    out
+}

@@ -1,0 +1,65 @@
+//! `run`: plays the workloads of a scenario.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::args::{self, Output, System};
+use super::bench::View;
+use super::context::Context;
+use super::fault::{Exit, Failure};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::scenario::{Input, Loaded};
+
+/// Play the workloads of a scenario; --out writes every artifact
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The scenario; `-` is standard input
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// Say why each algorithm and protocol was taken or not
+    #[arg(long)]
+    explain: bool,
+    /// Write results.json, links.csv and a plot into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Overwrite files in --out
+    #[arg(long, requires = "out")]
+    force: bool,
+    #[command(flatten)]
+    system: System,
+    #[command(flatten)]
+    output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fabricsim run scenarios/hgx-h100-2node.toml
+  fabricsim run cluster.toml --set nodes=8 --seed 7 --format json
+  fabricsim run cluster.toml --out results";
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let input: Input = args::input(Some(&args.scenario))?;
+    let loaded = context.load(&input, args.system.settings()?)?;
+    if loaded.scenario.workloads.is_empty() {
+        let fault = Diagnostic::new(Code::NoWorkload, "nothing to run: the scenario has no `[[workload]]`")
+            .help("add one: [[workload]] kind = \"collective\" op = \"all_reduce\", each on a line of its own")
+            .help("or run one operation: fabricsim bench all_reduce --scenario FILE");
+        return Err(Failure::of(Exit::Usage, fault));
+    }
+    let view = View {
+        format: args.output.format,
+        table: None,
+        explain: args.explain,
+        out: args.out.as_ref(),
+        force: args.force,
+    };
+    not_wired(&loaded, view)
+}
+
+/// Stands where the engine is to be called.
+pub(super) fn not_wired(loaded: &Loaded, view: View<'_>) -> Result<(), Failure> {
+    let _ = (view.format, view.table, view.explain, view.out, view.force);
+    Err(Failure::internal(format!("the engine is not wired to `{}`", loaded.scenario.name)))
+}

@@ -1,0 +1,20 @@
+//! Sizes on the command line, as nccl-tests takes them.
+
+use sim_core::units::{Bytes, parse::nccl_size};
+
+use crate::diagnostic::{Diagnostics, Place};
+use crate::scenario::diagnose;
+
+/// The size that is the value of `flag`; a fault goes to `out`.
+pub(super) fn size(flag: &str, text: &str, out: &mut Diagnostics) -> Option<Bytes> {
+    match nccl_size(text) {
+        Ok(size) => Some(size),
+        Err(error) => {
+            let source = out.sources.add(flag, text);
+            let place = Place { source, span: 0..text.len() };
+            let fault = diagnose(flag, &error, text, &place, &out.sources);
+            out.push(fault.help("8, 64K, 8G, or \"64 KiB\""));
+            None
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The registry of codes: one entry gives the code, its short title and its page.
+//!
+//! To add one, add a line here; `fabricsim explain CODE`, SARIF rules and completions follow.
+
+use core::fmt;
+
+use super::Severity;
+
+/// A registered code with its page.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// `E012`.
+    pub id: &'static str,
+    /// A few words.
+    pub title: &'static str,
+    /// The page that `explain` prints: what it means, an example, what to do.
+    pub page: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident = $id:literal, $title:literal, $page:literal;)*) => {
+        /// The kind of a finding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = concat!("`", $id, "`: ", $title, ".")] $name,)*
+        }
+
+        impl Code {
+            /// All codes, in order of their numbers within errors and warnings.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The entry of the registry.
+            #[must_use]
+            pub const fn entry(self) -> Entry {
+                match self {
+                    $(Self::$name => Entry { id: $id, title: $title, page: $page },)*
+                }
+            }
+        }
+    };
+}
+
+impl Code {
+    /// `E012`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        self.entry().id
+    }
+
+    /// Error or warning, by the letter.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        if self.id().starts_with('W') { Severity::Warning } else { Severity::Error }
+    }
+
+    /// The code called `id`, in any case.
+    #[must_use]
+    pub fn find(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|c| c.id().eq_ignore_ascii_case(id.trim()))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+codes! {
+    Unreadable = "E001", "a file cannot be read",
+"The file is missing, is a folder, or may not be read.
+
+    $ fabricsim check clutser.toml
+    error[E001]: cannot read `clutser.toml`
+
+Look at the path and its permissions. A scenario named without a path is looked for in the current folder. `-` reads
+standard input. `fabricsim init` writes a scenario to start from.";
+
+    NotText = "E002", "a file is not UTF-8 text",
+"A scenario is TOML, and TOML is UTF-8 text. The file has bytes that are not, which happens with archives, images,
+results in another format, or UTF-16 from some Windows editors.
+
+Save the file as UTF-8, or give the file that was meant. The message names the first byte that is wrong.";
+
+    TooLarge = "E003", "a scenario is larger than 4 MiB",
+"Scenarios are written by people or small scripts; 4 MiB is room for some 50,000 lines. A larger file is refused before
+it is parsed, since it is most likely a log or a trace given by mistake.
+
+Describe regular traffic by a pattern (`pattern = \"all_to_all\"`) rather than by a list of each transfer.";
+
+    Syntax = "E004", "not valid TOML",
+"The text does not follow the grammar of TOML 1.1. Frequent causes:
+
+    system = hgx-h100          # text needs quotes:  system = \"hgx-h100\"
+    nodes = 2 gpus_per_node=8  # one key a line
+    [[workload]                # brackets come in pairs
+
+https://toml.io has the grammar on one page.";
+
+    Cycle = "E005", "`extends` runs in a circle",
+"A scenario can take its defaults from another by `extends = \"base.toml\"`, which can do so again, up to 16 files deep.
+Here a file extends itself, directly or by way of others:
+
+    a.toml: extends = \"b.toml\"
+    b.toml: extends = \"a.toml\"
+
+Take one of the `extends` out.";
+
+    WrongType = "E010", "a value of the wrong type",
+"The key takes another type of value than the one given:
+
+    nodes = \"2\"       # a text; an integer is due:  nodes = 2
+    graph = 1         # an integer; a boolean is due:  graph = true
+
+`fabricsim schema --markdown` lists every key with its type.";
+
+    MissingKey = "E011", "a required key is missing",
+"A table lacks a key without which it has no meaning, such as the `op` of a collective or the `system` of a scenario:
+
+    [[workload]]
+    kind = \"collective\"
+    op = \"all_reduce\"   # this line was missing";
+
+    MissingUnit = "E012", "a quantity without a unit",
+"A bare number could be bits or bytes, microseconds or nanoseconds, so every quantity names its unit:
+
+    rate = \"400 Gb/s\"      # bits:  b
+    rate = \"50 GB/s\"       # bytes: B, the same rate
+    size = \"64 KiB\"        # 65,536 bytes; \"64 KB\" is 64,000
+    latency = \"1.5 us\"     # ps, ns, us, ms, s
+
+Only the nccl-tests flags -b -e -f -n -w take bare numbers, as they do in nccl-tests.";
+
+    BadUnit = "E013", "an unknown unit, or one of another kind",
+"The unit is not known, or it measures something else than what the key holds:
+
+    rate = \"400 GB\"        # a size; a rate is due:  \"400 Gb/s\" or \"50 GB/s\"
+    latency = \"2 KiB\"      # a size; a time is due:  \"2 us\"
+    rate = \"32 GT/s\"       # line symbols, not data; PCIe 5.0 x16 carries \"63 GB/s\"
+
+`b` is bits and `B` is bytes, exactly.";
+
+    NotPositive = "E014", "not a number above zero",
+"The quantity is zero, negative, infinite or not a number at all, where only a finite number above zero makes sense.
+
+    rate = \"0 GB/s\"     # a dead link is modelled by leaving it out
+    latency = \"-1 us\"";
+
+    Overflow = "E015", "a number too large to count",
+"Times are counted in picoseconds and sizes in bytes, in 64 bits: up to 213 days and 18 million TB. The value is beyond.
+
+    size = \"1e30 GB\"
+
+Look for a wrong exponent or unit.";
+
+    OutOfRange = "E016", "a number outside its range",
+"The number is well formed but outside what the key can mean; the message gives the range.
+
+    nodes = 0            # at least 1
+    oversubscription = 0.5   # at least 1: a ratio of 1 is non-blocking";
+
+    NotDivisible = "E017", "counts that do not divide",
+"Two counts must divide, and do not, or more is asked for than is there:
+
+    gpus_per_node = 9    # the system has 8 GPUs a node
+    ranks = 20           # of a cluster with 16 GPUs
+
+The message shows both numbers.";
+
+    BadName = "E018", "a name or text that cannot be read",
+"The text is not in the form that the key takes, for instance NICs as COUNTxRATE or a device as nodeN.gpuM:
+
+    nics = \"8x400Gb/s\"
+    src = \"node0.gpu3\"     # or a rank number: src = 3";
+
+    UnknownSystem = "E020", "an unknown system or preset",
+"No system of that name is in the catalogue.
+
+    $ fabricsim catalog              # lists all
+    $ fabricsim catalog hgx-h100     # shows one, with the source of each value
+
+A machine that is not in the catalogue can be described by an inline `[node]` table.";
+
+    UnknownChoice = "E021", "an unknown choice",
+"The key takes one of a few words, and this is none of them. The message lists them all.
+
+    [fabric]
+    kind = \"rail-optimised\"   # known: rail-optimized, leaf-spine, single-switch";
+
+    UnknownDevice = "E022", "an unknown device",
+"Devices are named by node and number, all from 0: `node12.gpu3`, `node12.nic4`, `node12.socket0`, `leaf4`, `spine2`. A
+plain number is a rank: rank 9 on nodes with 8 GPUs is `node1.gpu1`.
+
+    $ fabricsim topo cluster.toml      # lists the devices of a scenario";
+
+    UnknownModel = "E023", "an unknown part in the catalogue",
+"A GPU, NIC, switch or CPU model of that name is not in the catalogue. `fabricsim catalog` lists what is.";
+
+    Exclusive = "E030", "keys that exclude each other",
+"Two keys say the same thing in different ways, so only one can be given:
+
+    system = \"hgx-h100\"     # by name
+    [node]                  # or described in place, not both";
+
+    Impossible = "E031", "the fabric cannot be built",
+"Ports, rails or rates do not add up. The message states the inequality:
+
+    16 leaves x 32 uplinks = 512 ports, but 3 spines x 64 = 192
+
+Add spines, allow oversubscription, or leave the count out: then the smallest number that fits is taken.";
+
+    NoPath = "E032", "no path between two devices",
+"The devices are not connected in this fabric by any path that may carry data.";
+
+    Unsupported = "E040", "not offered in this combination",
+"The operation has no such algorithm or protocol on this system: NVLS needs NVSwitch of the Hopper generation or later
+and all GPUs in one NVLink domain, LL128 needs NVLink or a network path that keeps 128-byte stores whole. Leave
+`algorithm` and `protocol` out to have them chosen as NCCL does; `fabricsim bench --explain` shows why.";
+
+    UnknownKey = "E050", "an unknown key",
+"The table has no such key. A misspelt key must not be ignored: the run would use a default in its place.
+
+    [fabric]
+    spine = 4      # did you mean `spines`?
+
+`fabricsim schema --markdown` lists every key; editors complete them from `fabricsim schema`.";
+
+    NewerSchema = "E052", "a scenario of a newer schema",
+"The file states a `schema` version that this build does not know. Use a newer fabricsim, or write the file for the
+schema this one knows (`fabricsim schema` states it).";
+
+    NoWorkload = "E060", "nothing to run",
+"`run` needs at least one `[[workload]]`; `check`, `topo` and `path` do without.
+
+    [[workload]]
+    kind = \"collective\"
+    op = \"all_reduce\"
+    min = \"8 B\"
+    max = \"8 GiB\"";
+
+    Limit = "E070", "stopped at a limit",
+"The run reached the limit of events or simulated time given under `[limits]`. Results up to there are kept and marked.
+Raise the limit, or make the work smaller.";
+
+    Deadlock = "E072", "deadlock",
+"Lossless queues wait for each other in a circle, so that nothing moves any more. The message names the cycle of links.
+Remedies are the same as in a real fabric: up/down routing, other priorities, or a watchdog.";
+
+    BadArgument = "E080", "a command-line value that cannot be used",
+"The value of a flag or argument is not in the form it takes; the message marks the part. Each verb has `--help` with
+examples.";
+
+    Exists = "E081", "the output exists already",
+"fabricsim overwrites nothing unasked. Give another name, or add `--force`.";
+
+    Unwritable = "E082", "the output cannot be written",
+"The folder is missing, is not a folder, is read-only or is full. Output is written to a temporary file beside its place
+and renamed when it is complete, so the folder itself must be writable, and no half-written file is ever left.";
+
+    BadLog = "E090", "a measurement file cannot be read",
+"The file holds no complete row of an nccl-tests table. `compare` takes the text output of nccl-tests in any layout (with
+MPI or srun prefixes, INFO lines, several tables), or its JSON. A log with at least one complete row is used, and its
+damage is warned of.";
+
+    Threshold = "E091", "a threshold was missed",
+"The run or comparison completed, and a threshold given by the user (`--max-mape`, `--gate-file`) was not met. The exit
+code is 1.";
+
+    Internal = "E099", "an internal fault",
+"fabricsim is wrong, not the input. Please report it with the command line, the scenario and the version.";
+
+    BothDirections = "W003", "looks like the sum of both directions",
+"Rates are per direction. Data sheets give NVLink as the sum of both: NVLink 4 is sold as 900 GB/s and carries 450 GB/s
+each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every prediction too good.
+
+    rate = \"450 GB/s\"
+    rate = { both_directions = \"900 GB/s\" }   # the same, halved for you";
+
+    NoEffect = "W010", "a setting without effect",
+"The key or variable is valid, but nothing in this scenario depends on it: a number of spines in a single-switch fabric,
+an `NCCL_*` variable that does not influence data paths, a list of sizes in a transfer. It is ignored.";
+
+    UnevenDomain = "W011", "an NVLink domain that is not full",
+"The node count is not a multiple of `nodes_per_domain`, so the last NVLink domain has fewer nodes than the others. That
+is allowed; ranks in it reach fewer peers over NVLink.";
+
+    Provisional = "W012", "a value not yet confirmed",
+"The catalogue marks this value as recalled or derived rather than published or measured. Results that rest on it are less
+certain; `fabricsim catalog NAME` shows which values and why.";
+
+    OlderSchema = "W020", "a scenario of an older schema",
+"The file states an older `schema`. It is read as before; set `schema` to the current version to silence this.";
+
+    LogDamage = "W030", "a damaged measurement file",
+"Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
+
+    Shadowed = "W040", "a flag hides the same setting elsewhere",
+"The same setting is given twice, by flag and in the scenario or log. The flag wins.";
+}

@@ -1,0 +1,103 @@
+//! The texts that diagnostics point into.
+
+use core::ops::Range;
+
+/// The number of a text within [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(u32);
+
+/// A range of bytes of one text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The text.
+    pub source: SourceId,
+    /// The bytes of it; may be empty.
+    pub span: Range<usize>,
+}
+
+/// Line and column of a byte, both from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character within the line, from 1.
+    pub column: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    text: String,
+}
+
+/// The texts of a job: files, command-line settings, built-in presets.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    list: Vec<Source>,
+}
+
+impl Sources {
+    /// Adds a text called `name` (a path as the user wrote it, or `--set`).
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
+        let id = SourceId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+        self.list.push(Source { name: name.into(), text: text.into() });
+        id
+    }
+
+    /// What the text is called; empty for a number of another job.
+    #[must_use]
+    pub fn name(&self, id: SourceId) -> &str {
+        self.list.get(id.0 as usize).map_or("", |s| &s.name)
+    }
+
+    /// The text itself; empty for a number of another job.
+    #[must_use]
+    pub fn text(&self, id: SourceId) -> &str {
+        self.list.get(id.0 as usize).map_or("", |s| &s.text)
+    }
+
+    /// How many texts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The bytes of `place`, brought inside its text and onto character borders.
+    #[must_use]
+    pub fn clip(&self, place: &Place) -> Range<usize> {
+        let text = self.text(place.source);
+        let border = |mut at: usize| {
+            at = at.min(text.len());
+            while !text.is_char_boundary(at) {
+                at -= 1;
+            }
+            at
+        };
+        let start = border(place.span.start);
+        start..border(place.span.end).max(start)
+    }
+
+    /// Line and column where `place` begins.
+    #[must_use]
+    pub fn position(&self, place: &Place) -> Position {
+        self.position_of(place.source, self.clip(place).start)
+    }
+
+    /// Line and column where `place` ends (the character after its last).
+    #[must_use]
+    pub fn end_position(&self, place: &Place) -> Position {
+        self.position_of(place.source, self.clip(place).end)
+    }
+
+    fn position_of(&self, id: SourceId, at: usize) -> Position {
+        let before = &self.text(id)[..at];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}

@@ -1,0 +1,172 @@
+//! Scenarios: what a TOML file says, checked and typed.
+//!
+//! Reading goes in stages, each of which reports all faults that it finds: the files become a tree whose parts know their
+//! places (`tree`, `load`), the tree is held against the tables of keys (`keys`, `validate`), and what holds becomes a
+//! [`Scenario`], in which no text is left that matters.
+
+mod build;
+mod cluster;
+mod keys;
+mod load;
+pub mod presets;
+mod quantity;
+mod reference;
+mod schema;
+mod software;
+mod starter;
+mod tree;
+mod validate;
+mod view;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use sim_core::units::Span;
+use sim_topology::{Fabric, FabricSpec};
+
+use crate::diagnostic::{Code, Diagnostics};
+
+pub use keys::{KeySpec, Kind, ROOT, TableSpec};
+pub(crate) use keys::OPERATIONS;
+pub use load::{Input, MAX_BYTES, Setting, decode};
+pub(crate) use quantity::diagnose;
+pub use quantity::Metres;
+pub use reference::markdown;
+pub use schema::{SCHEMA, all_tables, json_schema};
+pub use software::{Scalar, Software};
+pub use starter::starter;
+pub use workload::{Collective, Traffic, Transfer, Transfers, Workload};
+
+/// A scenario: which cluster, which software, which work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The name for results: the key `name`, else the file's name, else the system's.
+    pub name: String,
+    /// What it is about; may be empty.
+    pub description: String,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// The system's catalogue name; `None` for an inline node.
+    pub system: Option<String>,
+    /// Nodes and network.
+    pub cluster: FabricSpec,
+    /// The communication library.
+    pub software: Software,
+    /// Timing parameters by name that replace the built-in ones.
+    pub profile: IndexMap<String, Scalar>,
+    /// What to run, in order.
+    pub workloads: Vec<Workload>,
+    /// When to stop early.
+    pub limits: Limits,
+}
+
+/// When to stop early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Number of events.
+    pub events: Option<u64>,
+    /// Simulated time.
+    pub time: Option<Span>,
+}
+
+/// A scenario with what came of reading it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The fabric that it describes, built.
+    pub fabric: Fabric,
+    /// Warnings; no errors.
+    pub diagnostics: Diagnostics,
+}
+
+impl Scenario {
+    /// Reads a scenario and checks it, its fabric included. `settings` are laid upon it in order.
+    ///
+    /// ```
+    /// use fabricsim::scenario::{Input, Scenario, Setting};
+    ///
+    /// let flags = [Setting::text("--system", "system", "hgx-h100"), Setting::value("--nodes", "nodes", 4)];
+    /// let loaded = Scenario::load(&Input::Flags, &flags).map_err(|faults| faults.warning_lines())?;
+    /// assert_eq!(loaded.scenario.gpus(), 32);
+    /// # Ok::<(), Vec<String>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All faults of the files and settings, and the warnings with them.
+    pub fn load(input: &Input, settings: &[Setting]) -> Result<Loaded, Diagnostics> {
+        let mut out = Diagnostics::new();
+        let table = load::tree(input, settings, &mut out);
+        let unread = out.has_errors();
+        validate::table(&table, &ROOT, None, &mut out);
+        let built = build::scenario(&table, &default_name(input), !out.has_errors(), &mut out);
+        if unread {
+            without_consequences(&mut out);
+        }
+        out.sort();
+        match built {
+            Some((scenario, fabric)) if !out.has_errors() => Ok(Loaded { scenario, fabric, diagnostics: out }),
+            _ => Err(out),
+        }
+    }
+
+    /// The number of GPUs.
+    #[must_use]
+    pub fn gpus(&self) -> u32 {
+        self.cluster.nodes.saturating_mul(self.gpus_per_node())
+    }
+
+    /// The number of GPUs of a node that are used.
+    #[must_use]
+    pub fn gpus_per_node(&self) -> u32 {
+        self.cluster.gpus_per_node.unwrap_or(self.cluster.node.gpus)
+    }
+
+    /// The scenario in one line: `hgx-h100 x2, 16 GPUs, rail-optimized, infiniband, 1 workload`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let system = self.system.as_deref().unwrap_or("inline node");
+        let work = match self.workloads.len() {
+            0 => "no workload".to_owned(),
+            1 => "1 workload".to_owned(),
+            n => format!("{n} workloads"),
+        };
+        let (nodes, gpus) = (self.cluster.nodes, self.gpus());
+        let gpus = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
+        if nodes == 1 {
+            format!("{}: {system} x1, {gpus}, {work}", self.name)
+        } else {
+            format!("{}: {system} x{nodes}, {gpus}, {}, {}, {work}", self.name, self.cluster.fabric, self.cluster.transport)
+        }
+    }
+}
+
+fn default_name(input: &Input) -> String {
+    let stem = |path: &Path| path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    match input {
+        Input::File(path) => stem(path),
+        Input::Text { name, .. } => stem(Path::new(name)),
+        Input::Flags => String::new(),
+    }
+}
+
+/// After a file could not be read in full, what is missing may stand in the part that was lost: such findings, and
+/// those on the very lines that could not be read, are consequences.
+fn without_consequences(out: &mut Diagnostics) {
+    let lines: Vec<_> = out
+        .list
+        .iter()
+        .filter(|d| d.code == Code::Syntax)
+        .filter_map(|d| d.place.as_ref())
+        .map(|p| (p.source, out.sources.position(p).line))
+        .collect();
+    let sources = out.sources.clone();
+    out.list.retain(|d| {
+        let on_lost_line = d.place.as_ref().is_some_and(|p| lines.contains(&(p.source, sources.position(p).line)));
+        d.code == Code::Syntax || (d.code != Code::MissingKey && !on_lost_line)
+    });
+}

@@ -1,0 +1,62 @@
+//! From a validated tree to a [`Scenario`]: the checks that need more than one key.
+
+use sim_topology::{Catalogue, Fabric};
+
+use super::keys::ROOT;
+use super::tree::Table;
+use super::view::View;
+use super::{Limits, SCHEMA, Scenario, cluster, software, workload};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+
+/// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
+/// checks that would only find consequences.
+pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnostics) -> Option<(Scenario, Fabric)> {
+    let root = View::new(table, &ROOT);
+    schema(&root, out);
+    let catalogue = Catalogue::builtin();
+    let system = cluster::system(&root, catalogue, out);
+    let software = software::software(&root, out);
+    let spec = system.and_then(|system| cluster::cluster(&root, system, catalogue, out));
+    cluster::both_directions(&root, catalogue, out);
+    let Some((system, spec)) = spec else {
+        workload::shapes_only(&root, out);
+        return None;
+    };
+    if !sound || out.has_errors() {
+        workload::shapes_only(&root, out);
+        return None;
+    }
+    let fabric = match Fabric::build(&spec, catalogue) {
+        Ok(fabric) => fabric,
+        Err(error) => {
+            out.push(cluster::impossible(&error, table));
+            workload::shapes_only(&root, out);
+            return None;
+        }
+    };
+    let seed = root.integer("seed").unwrap_or(1);
+    let workloads = workload::workloads(&root, &fabric, seed, out);
+    let limits = root.table_or_empty("limits");
+    let fallback = if name.is_empty() { system.as_deref().unwrap_or("scenario") } else { name };
+    let scenario = Scenario {
+        name: root.text("name").unwrap_or(fallback).to_owned(),
+        description: root.text("description").unwrap_or_default().to_owned(),
+        seed,
+        system,
+        cluster: spec,
+        software,
+        profile: software::scalars(&root, "profile"),
+        workloads,
+        limits: Limits { events: limits.integer("events"), time: limits.time("time") },
+    };
+    Some((scenario, fabric))
+}
+
+fn schema(root: &View<'_>, out: &mut Diagnostics) {
+    let Some(found) = root.integer::<i64>("schema") else { return };
+    let Some(node) = root.node("schema") else { return };
+    if found > SCHEMA {
+        let fault = Diagnostic::new(Code::NewerSchema, format!("the scenario is of schema {found}"));
+        out.push(fault.at(node.place.clone(), format!("this fabricsim reads up to {SCHEMA}")).help("use a newer fabricsim"));
+    }
+}

@@ -1,0 +1,311 @@
+//! Nodes and network of a scenario.
+
+use sim_core::units::{Bytes, Rate};
+use sim_topology::catalogue::UnknownName;
+use sim_topology::{
+    BuildError, Catalogue, CpuSpec, CpuVendor, FabricKind, FabricSpec, NicOverride, NodeSpec, NvlinkSpec, PathChoice,
+    PcieSpec, SlotSpec, SocketLinkSpec, TransportKind,
+};
+
+use super::tree::{Node, Table, Value};
+use super::view::View;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten, suggest};
+
+/// The node: by name, or described in place.
+pub(super) struct System {
+    name: Option<String>,
+    node: NodeSpec,
+    transport: Option<TransportKind>,
+}
+
+/// The node that a scenario names or describes.
+pub(super) fn system(root: &View<'_>, catalogue: &Catalogue, out: &mut Diagnostics) -> Option<System> {
+    match (root.node("system"), root.node("node")) {
+        (Some(named), Some(inline)) => {
+            let fault = Diagnostic::new(Code::Exclusive, "`system` and `[node]` exclude each other");
+            let fault = fault.at(inline.place.clone(), "the node is described here");
+            out.push(fault.related(named.place.clone(), "and named here").help("take one of them out"));
+            None
+        }
+        (None, None) => {
+            let fault = Diagnostic::new(Code::MissingKey, "which system? Neither `system` nor `[node]` is given");
+            out.push(fault.help("system = \"hgx-h100\"; `fabricsim catalog` lists all"));
+            None
+        }
+        (Some(named), None) => by_name(named, catalogue, out),
+        (None, Some(_)) => Some(System { name: None, node: inline(&root.table("node")?)?, transport: None }),
+    }
+}
+
+fn by_name(named: &Node, catalogue: &Catalogue, out: &mut Diagnostics) -> Option<System> {
+    let name = named.as_text()?;
+    match catalogue.system(name) {
+        Ok(row) => Some(System { name: Some(row.name.clone()), node: row.node.clone(), transport: row.transport }),
+        Err(error) => {
+            let fault = Diagnostic::new(Code::UnknownSystem, format!("unknown system `{}`", shorten(name)));
+            let fault = fault.at(named.place.clone(), "not in the catalogue");
+            out.push(fault.help(advice(&error)).help("`fabricsim catalog` shows them; `[node]` describes one of your own"));
+            None
+        }
+    }
+}
+
+/// A did-you-mean out of the catalogue's own, else out of all names.
+fn advice(error: &UnknownName) -> String {
+    match &error.suggestion {
+        Some(alike) => format!("did you mean `{alike}`?"),
+        None => suggest(&error.name, error.known.iter().map(String::as_str)),
+    }
+}
+
+/// The cluster of such nodes, with the system's name; `None` if a key that it needs is faulty.
+pub(super) fn cluster(
+    root: &View<'_>,
+    system: System,
+    catalogue: &Catalogue,
+    out: &mut Diagnostics,
+) -> Option<(Option<String>, FabricSpec)> {
+    let mut spec = FabricSpec::new(system.node, root.integer("nodes")?);
+    spec.nodes_per_domain = root.integer("nodes_per_domain");
+    spec.gpus_per_node = root.integer("gpus_per_node");
+    if let (Some(wanted), Some(node)) = (spec.gpus_per_node, root.node("gpus_per_node"))
+        && wanted > spec.node.gpus
+    {
+        let fault = Diagnostic::new(Code::NotDivisible, format!("{wanted} GPUs of a node that has {}", spec.node.gpus));
+        out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
+    }
+    spec.nics = nics(root, out);
+    transport(root, &mut spec, system.transport, out);
+    network(root, &mut spec, catalogue, out);
+    Some((system.name, spec))
+}
+
+fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
+    let node = root.node("nics")?;
+    match node.as_text()?.parse::<NicOverride>() {
+        Ok(nics) => Some(nics),
+        Err(why) => {
+            let fault = Diagnostic::new(Code::BadName, "`nics` takes COUNTxRATE");
+            out.push(fault.at(node.place.clone(), why).help("nics = \"8x400Gb/s\": eight NICs a node of 400 Gb/s each"));
+            None
+        }
+    }
+}
+
+fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind>, out: &mut Diagnostics) {
+    let view = root.table_or_empty("transport");
+    let named = view.text("kind").and_then(|t| t.parse().ok());
+    spec.transport = named.or(usual).unwrap_or_default();
+    spec.path_choice = view.text("path_choice").and_then(|text| match text {
+        "hash" => Some(PathChoice::Hash),
+        "destination" => Some(PathChoice::Destination),
+        _ => None,
+    });
+    let Some(node) = view.node("mtu") else { return };
+    let (low, high) = (Bytes::new(256), Bytes::new(9000));
+    match view.size("mtu") {
+        Some(mtu) if (low..=high).contains(&mtu) => spec.mtu = Some(mtu),
+        Some(mtu) => {
+            let fault = Diagnostic::new(Code::OutOfRange, "`mtu` is out of range");
+            out.push(fault.at(node.place.clone(), format!("{mtu}; 256 B to 9000 B are possible")));
+        }
+        None => {}
+    }
+}
+
+fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) {
+    let view = root.table_or_empty("fabric");
+    spec.fabric = view.text_or_default("kind").parse().unwrap_or_default();
+    spec.leaves = view.integer("leaves");
+    spec.spines = view.integer("spines");
+    spec.oversubscription = view.number("oversubscription");
+    if let Some(length) = view.length("nic_cable") {
+        spec.nic_cable_m = length.0;
+    }
+    if let Some(length) = view.length("switch_cable") {
+        spec.switch_cable_m = length.0;
+    }
+    if let Some(node) = view.node("switch")
+        && let Some(name) = node.as_text()
+    {
+        match catalogue.switch(name) {
+            Ok(row) => spec.switch = Some(row.name.clone()),
+            Err(error) => {
+                let fault = Diagnostic::new(Code::UnknownModel, format!("unknown switch `{}`", shorten(name)));
+                out.push(fault.at(node.place.clone(), "not in the catalogue").help(advice(&error)));
+            }
+        }
+    }
+    if spec.fabric == FabricKind::SingleSwitch {
+        for key in ["leaves", "spines", "oversubscription", "switch_cable"] {
+            if let Some(node) = view.node(key) {
+                let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect"));
+                let label = "a single-switch fabric has one switch and no spines";
+                out.push(fault.at(node.place.clone(), label).help("kind = \"leaf-spine\" or \"rail-optimized\""));
+            }
+        }
+    }
+}
+
+/// The finding about a fabric that cannot be built, at the key that says so.
+pub(super) fn impossible(error: &BuildError, root: &Table) -> Diagnostic {
+    let text = error.to_string();
+    let code = match error {
+        BuildError::Unknown(_) => Code::UnknownModel,
+        BuildError::Range { .. } => Code::OutOfRange,
+        BuildError::Domains { .. } | BuildError::LeavesPerRail { .. } => Code::NotDivisible,
+        _ => Code::Impossible,
+    };
+    let keys: &[&str] = match error {
+        BuildError::Domains { .. } => &["nodes_per_domain", "nodes"],
+        BuildError::NoNics { .. } => &["nics", "nodes"],
+        BuildError::SwitchPorts { .. } => &["fabric.leaves", "fabric.switch", "fabric.kind", "nodes"],
+        BuildError::SpinePorts { .. } => &["fabric.spines", "fabric.oversubscription", "nodes"],
+        BuildError::SpinesUnreached { .. } => &["fabric.spines", "nodes"],
+        BuildError::LeavesPerRail { .. } => &["fabric.leaves", "fabric.kind"],
+        BuildError::Node(_) => &["node", "gpus_per_node", "nics", "system"],
+        BuildError::TooLarge { .. } => &["nodes", "system"],
+        _ => &["fabric", "node", "system"],
+    };
+    let named = match error {
+        BuildError::Unknown(unknown) => text_place(root, &unknown.name),
+        BuildError::Range { what, .. } => key_place(root, what),
+        _ => None,
+    };
+    let title = match code {
+        Code::Impossible => "the fabric cannot be built".to_owned(),
+        Code::UnknownModel => "not in the catalogue".to_owned(),
+        Code::NotDivisible => "counts that do not divide".to_owned(),
+        _ => "out of range".to_owned(),
+    };
+    let place = named.or_else(|| keys.iter().find_map(|key| path_place(root, key)));
+    let fault = match place {
+        Some(place) => Diagnostic::new(code, title).at(place, text),
+        None => Diagnostic::new(code, text),
+    };
+    fault.maybe_help(error.hint())
+}
+
+/// The place of a text with this value, anywhere.
+fn text_place(table: &Table, wanted: &str) -> Option<Place> {
+    fn inside(node: &Node, wanted: &str) -> Option<Place> {
+        match &node.value {
+            Value::Text(text) if text == wanted => Some(node.place.clone()),
+            Value::Table(table) => text_place(table, wanted),
+            Value::Array(items) => items.iter().find_map(|n| inside(n, wanted)),
+            _ => None,
+        }
+    }
+    table.entries.iter().find_map(|e| inside(&e.node, wanted))
+}
+
+/// The place of the value of a key with this name (or the last part of it), anywhere.
+fn key_place(table: &Table, wanted: &str) -> Option<Place> {
+    let last = wanted.rsplit(['.', ' ']).next().unwrap_or(wanted).trim_matches('`');
+    for entry in &table.entries {
+        if entry.key == last {
+            return Some(entry.node.place.clone());
+        }
+        if let Some(place) = entry.node.as_table().and_then(|t| key_place(t, wanted)) {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// The place of the value at a path.
+fn path_place(root: &Table, path: &str) -> Option<Place> {
+    let mut parts = path.split('.');
+    let mut node = root.get(parts.next()?)?;
+    for part in parts {
+        node = node.as_table()?.get(part)?;
+    }
+    Some(node.place.clone())
+}
+
+/// A node described in place; `None` if a required key is faulty.
+fn inline(view: &View<'_>) -> Option<NodeSpec> {
+    let cpu = view.table("cpu").map_or_else(CpuSpec::default, |cpu| CpuSpec {
+        vendor: match cpu.text("vendor") {
+            Some("amd") => CpuVendor::Amd,
+            Some("arm") => CpuVendor::Arm,
+            Some("power") => CpuVendor::Power,
+            _ => CpuVendor::Intel,
+        },
+        model: cpu.text("model").unwrap_or_default().to_owned(),
+        cores: cpu.integer("cores").unwrap_or(32),
+        threads_per_core: cpu.integer("threads_per_core").unwrap_or(2),
+    });
+    Some(NodeSpec {
+        gpu: view.text("gpu")?.to_owned(),
+        gpus: view.integer("gpus")?,
+        nic: view.text("nic").map(str::to_owned),
+        nics: view.integer("nics")?,
+        nic_rate: view.rate("nic_rate"),
+        nvlink: view.table("nvlink").map(|n| nvlink(&n)),
+        max_nodes_per_domain: view.integer("max_nodes_per_domain")?,
+        sockets: view.integer("sockets")?,
+        socket_link: view
+            .table("socket_link")
+            .and_then(|s| Some(SocketLinkSpec { name: s.text("name")?.to_owned(), links: s.integer("links")? })),
+        memory: view.rate("memory"),
+        cpu,
+        c2c: view.text("c2c").map(str::to_owned),
+        peer_to_peer: view.boolean("peer_to_peer"),
+        pcie_payload: view.size("pcie_payload")?,
+        pcie: view.items("pcie").iter().filter_map(Node::as_table).filter_map(pcie).collect(),
+    })
+}
+
+fn integers(items: &[Node]) -> Vec<u32> {
+    let number = |n: &Node| match n.value {
+        Value::Integer(Some(value)) => u32::try_from(value).ok(),
+        _ => None,
+    };
+    items.iter().filter_map(number).collect()
+}
+
+fn nvlink(view: &View<'_>) -> NvlinkSpec {
+    let pair = |node: &Node| <[u32; 3]>::try_from(integers(node.as_array()?)).ok();
+    NvlinkSpec {
+        chip: view.text("chip").map(str::to_owned),
+        links: integers(view.items("links")),
+        pairs: view.items("pairs").iter().filter_map(pair).collect(),
+    }
+}
+
+fn pcie(table: &Table) -> Option<PcieSpec> {
+    let view = View::new(table, &super::keys::PCIE);
+    let slot = |key: &str| {
+        let slot = view.table(key)?;
+        Some(SlotSpec { generation: slot.integer("gen")?, lanes: slot.integer("lanes")? })
+    };
+    Some(PcieSpec {
+        socket: view.integer("socket")?,
+        numa: view.integer("numa"),
+        host_bridge: view.integer("host_bridge"),
+        parent: view.integer("parent"),
+        switch: view.boolean("switch"),
+        uplink: slot("uplink")?,
+        slot: slot("slot"),
+        down: view.items("down").iter().filter_map(Node::as_text).map(str::to_owned).collect(),
+    })
+}
+
+/// Warns of a rate in `[node]` that looks like the sum of both directions.
+pub(super) fn both_directions(root: &View<'_>, catalogue: &Catalogue, out: &mut Diagnostics) {
+    let Some(node) = root.table("node") else { return };
+    let (Some(written), Some(rate)) = (node.node("nic_rate"), node.rate("nic_rate")) else { return };
+    let Some(row) = node.text("nic").and_then(|name| catalogue.nic(name).ok()) else { return };
+    suspect(written, rate, row.port_rate, &row.title, out);
+}
+
+/// Warns if `rate` is at least one and a half times what the part carries in one direction.
+fn suspect(written: &Node, rate: Rate, one_way: Rate, what: &str, out: &mut Diagnostics) {
+    if rate.get().saturating_mul(2) < one_way.get().saturating_mul(3) || !matches!(written.value, Value::Text(_)) {
+        return;
+    }
+    let fault = Diagnostic::new(Code::BothDirections, "looks like the sum of both directions");
+    let fault = fault.at(written.place.clone(), format!("{what} carries {one_way} in each direction"));
+    out.push(fault.help(format!("use \"{one_way}\", or state it: {{ both_directions = \"{rate}\" }}")));
+}

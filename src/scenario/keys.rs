@@ -1,0 +1,134 @@
+//! What may stand in a scenario: every table and key with type, unit, default and meaning.
+//!
+//! The tables in [`tables`] are the only place that knows the keys. Validation, did-you-mean, the JSON Schema, the
+//! reference page and the defaults are all made from them.
+
+mod tables;
+
+pub use tables::ROOT;
+pub(crate) use tables::{OPERATIONS, COLLECTIVE, PCIE, TRANSFER, TRANSFER_ITEM};
+
+/// A table of keys.
+#[derive(Debug)]
+pub struct TableSpec {
+    /// Name of the table, as in `[fabric]`; for variants with the variant, as in `workload.collective`.
+    pub name: &'static str,
+    /// What it describes.
+    pub doc: &'static str,
+    /// The keys.
+    pub keys: &'static [KeySpec],
+}
+
+/// A key.
+#[derive(Debug)]
+pub struct KeySpec {
+    /// As written.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// The value that holds when the key is left out, written as in TOML but without quotes; `None` if there is none
+    /// or if it depends on other keys (the text then says how).
+    pub default: Option<&'static str>,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What values a key takes.
+#[derive(Debug)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A text for which another part of the program has the rules; the name is for the reference.
+    Named(&'static str, &'static str),
+    /// A whole number within bounds.
+    Integer(i64, i64),
+    /// A number within bounds.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Boolean,
+    /// A size with unit; the flag says whether zero is allowed.
+    Size(bool),
+    /// A rate of one direction with unit, or `{ both_directions = … }`.
+    Rate,
+    /// A time with unit; zero is allowed.
+    Time,
+    /// A length of cable with unit.
+    Length,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// A device: a rank number or a name such as `node0.gpu3`.
+    Device,
+    /// An array.
+    List(&'static Self),
+    /// A table.
+    Table(&'static TableSpec),
+    /// An array of tables.
+    Tables(&'static TableSpec),
+    /// An array of tables, of the kind that their key `kind` says.
+    Variants(&'static [(&'static str, &'static TableSpec)]),
+    /// A table with any keys.
+    Map(&'static Self),
+    /// A text, number or boolean.
+    Scalar,
+}
+
+impl TableSpec {
+    /// The key called `name`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys.iter().find(|k| k.name == name)
+    }
+}
+
+impl Kind {
+    /// The kind in words, for the reference and for messages: `a rate such as "400 Gb/s"`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::Named(what, example) => format!("{what} such as \"{example}\""),
+            Self::Integer(low, high) => match (*low, *high) {
+                (i64::MIN, i64::MAX) => "an integer".to_owned(),
+                (low, i64::MAX) => format!("an integer of at least {low}"),
+                (low, high) => format!("an integer from {low} to {high}"),
+            },
+            Self::Number(low, high) => {
+                if *high == f64::MAX {
+                    format!("a number of at least {low}")
+                } else {
+                    format!("a number from {low} to {high}")
+                }
+            }
+            Self::Boolean => "true or false".to_owned(),
+            Self::Size(_) => "a size such as \"64 KiB\"".to_owned(),
+            Self::Rate => "a rate of one direction such as \"400 Gb/s\" or \"50 GB/s\"".to_owned(),
+            Self::Time => "a time such as \"1.5 us\"".to_owned(),
+            Self::Length => "a length such as \"3 m\"".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Device => "a rank number, or a device such as \"node0.gpu3\"".to_owned(),
+            Self::List(of) => format!("an array; each member {}", of.describe()),
+            Self::Table(spec) => format!("the table [{}]", spec.name),
+            Self::Tables(spec) => format!("an array of tables ({})", spec.name),
+            Self::Variants(_) => "an array of tables, each with a `kind`".to_owned(),
+            Self::Map(of) => format!("a table; each value {}", of.describe()),
+            Self::Scalar => "a number, a quantity with unit, or a boolean".to_owned(),
+        }
+    }
+}
+
+/// Builds a key without default.
+const fn key(name: &'static str, kind: Kind, doc: &'static str) -> KeySpec {
+    KeySpec { name, kind, default: None, required: false, doc }
+}
+
+impl KeySpec {
+    const fn default(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+}

@@ -1,0 +1,273 @@
+//! The tables of a scenario.
+
+use super::{KeySpec, Kind, TableSpec, key};
+
+const COUNT: Kind = Kind::Integer(1, 1_000_000);
+
+/// The names of operations, as nccl-tests spells them.
+pub(crate) const OPERATIONS: &[&str] =
+    &["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter"];
+/// NCCL's algorithms that are modelled.
+pub(crate) const ALGORITHMS: &[&str] = &["ring", "tree", "nvls", "nvls_tree", "pat", "collnet_direct", "collnet_chain"];
+/// NCCL's protocols.
+pub(crate) const PROTOCOLS: &[&str] = &["LL", "LL128", "Simple"];
+/// nccl-tests' data types.
+pub(crate) const DATATYPES: &[&str] = &[
+    "float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2",
+];
+/// The fabrics that can be built.
+pub(crate) const FABRICS: &[&str] = &["rail-optimized", "leaf-spine", "single-switch"];
+/// The transports.
+pub(crate) const TRANSPORTS: &[&str] = &["infiniband", "roce", "efa", "tcp", "tcpxo"];
+/// The patterns of transfers.
+pub(crate) const PATTERNS: &[&str] = &["incast", "permutation", "all_to_all", "shift"];
+
+/// The scenario itself.
+pub static ROOT: TableSpec = TableSpec {
+    name: "scenario",
+    doc: "The keys at the top of the file, before any `[table]`.",
+    keys: &[
+        key("schema", Kind::Integer(1, 1_000_000), "Version of this format; a newer one is refused, an older one read.")
+            .default("1"),
+        key("name", Kind::Text, "A short name, printed in results. Without it, the file's name."),
+        key("description", Kind::Text, "What the scenario is about, in any length."),
+        key(
+            "extends",
+            Kind::Named("a path", "base.toml"),
+            "Another scenario whose keys hold where this file doesn't set them, relative to this file. Tables are \
+             merged key by key, arrays are replaced.",
+        ),
+        key("seed", Kind::Integer(0, i64::MAX), "Seed of all random streams; the same seed gives the same result.")
+            .default("1"),
+        key("system", Kind::Named("a catalogue name", "hgx-h100"), "The node, by its name in `fabricsim catalog`."),
+        key("node", Kind::Table(&NODE), "The node, described in place of `system`."),
+        key("nodes", COUNT, "How many nodes.").default("1"),
+        key("gpus_per_node", COUNT, "Use only the first so many GPUs of each node. Without it, all."),
+        key("nics", Kind::Named("COUNTxRATE", "8x400Gb/s"), "The NICs of each node, in place of the system's own."),
+        key(
+            "nodes_per_domain",
+            COUNT,
+            "How many nodes share an NVLink domain (an NVL72 rack: up to 18 trays). Without it, as many as the system \
+             allows.",
+        ),
+        key("fabric", Kind::Table(&FABRIC), "The network between the nodes."),
+        key("transport", Kind::Table(&TRANSPORT), "The protocol on the network."),
+        key("software", Kind::Table(&SOFTWARE), "The communication library and how it is started."),
+        key("profile", Kind::Map(&Kind::Scalar), "Timing parameters that replace the built-in ones, by name."),
+        key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
+        key("limits", Kind::Table(&LIMITS), "When to stop early."),
+    ],
+};
+
+static FABRIC: TableSpec = TableSpec {
+    name: "fabric",
+    doc: "Switches and cables. Counts left out are the smallest that fit.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Choice(FABRICS),
+            "How leaves are wired: NIC r of every node to the leaves of rail r; nodes filled into leaves one after the \
+             other; one big switch.",
+        )
+        .default("rail-optimized"),
+        key("leaves", COUNT, "Number of leaf switches in all. Without it, as many as the NICs need."),
+        key("spines", COUNT, "Number of spine switches. Without it, from `oversubscription`."),
+        key(
+            "oversubscription",
+            Kind::Number(0.01, 1000.0),
+            "Rate into a leaf from its NICs over its rate to the spines: 1 is non-blocking, 2 halves what can leave, \
+             0.5 has spare uplinks. Without it and without `spines`, 1.",
+        ),
+        key("switch", Kind::Named("a catalogue name", "qm9700"), "Model of leaves and spines; its radix bounds the ports."),
+        key("nic_cable", Kind::Length, "Length of the cables between NICs and leaves.").default("3 m"),
+        key("switch_cable", Kind::Length, "Length of the cables between leaves and spines.").default("20 m"),
+    ],
+};
+
+static TRANSPORT: TableSpec = TableSpec {
+    name: "transport",
+    doc: "The protocol between NICs.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Choice(TRANSPORTS),
+            "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
+             else infiniband.",
+        ),
+        key("mtu", Kind::Size(false), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
+        key(
+            "path_choice",
+            Kind::Choice(&["hash", "destination"]),
+            "How one of several equal paths is taken: by a hash of the flow (ECMP), or by the destination as InfiniBand's \
+             static tables do. Without it, what the transport's switches do.",
+        ),
+    ],
+};
+
+static SOFTWARE: TableSpec = TableSpec {
+    name: "software",
+    doc: "The communication library.",
+    keys: &[
+        key("nccl", Kind::Named("a version", "2.21"), "NCCL version whose choices are modelled, from 2.18 on.")
+            .default("2.30"),
+        key("env", Kind::Map(&Kind::Scalar), "NCCL environment variables, such as `NCCL_ALGO = \"Ring\"`."),
+        key("graph", Kind::Boolean, "Launches are captured in a CUDA graph.").default("false"),
+        key("pxn", Kind::Boolean, "Messages may go through a GPU of the same node that is on the right rail.")
+            .default("true"),
+    ],
+};
+
+static LIMITS: TableSpec = TableSpec {
+    name: "limits",
+    doc: "The run stops with exit code 4 when it reaches one of these, and keeps what it has.",
+    keys: &[
+        key("events", Kind::Integer(1, i64::MAX), "Number of events."),
+        key("time", Kind::Time, "Simulated time."),
+    ],
+};
+
+static WORKLOADS: &[(&str, &TableSpec)] = &[("collective", &COLLECTIVE), ("transfer", &TRANSFER)];
+
+const KIND_KEY: KeySpec =
+    key("kind", Kind::Choice(&["collective", "transfer"]), "Which kind of workload this table is.").required();
+const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
+
+pub(crate) static COLLECTIVE: TableSpec = TableSpec {
+    name: "workload.collective",
+    doc: "A collective operation over a sweep of sizes, as nccl-tests runs it.",
+    keys: &[
+        KIND_KEY,
+        NAME_KEY,
+        key("op", Kind::Choice(OPERATIONS), "The operation, as nccl-tests spells it.").required(),
+        key(
+            "sizes",
+            Kind::List(&Kind::Size(true)),
+            "The sizes to run, in nccl-tests' meaning of size. Excludes `min`, `max` and `factor`.",
+        ),
+        key("min", Kind::Size(true), "First size of a sweep.").default("8 B"),
+        key("max", Kind::Size(true), "Last size of a sweep.").default("8 GiB"),
+        key("factor", Kind::Integer(2, 1 << 40), "Ratio of one size of the sweep to the one before.").default("2"),
+        key("datatype", Kind::Choice(DATATYPES), "Type of the elements.").default("float"),
+        key("ranks", COUNT, "Use the first so many GPUs. Without it, all."),
+        key("group", Kind::List(&Kind::Integer(0, 10_000_000)), "The GPUs that take part, by rank number. Excludes `ranks`."),
+        key("root", Kind::Integer(0, 10_000_000), "Root of broadcast, reduce, gather and scatter: its number in the group.")
+            .default("0"),
+        key("algorithm", Kind::Choice(ALGORITHMS), "Forces an algorithm. Without it, what NCCL would choose."),
+        key("protocol", Kind::Choice(PROTOCOLS), "Forces a protocol. Without it, what NCCL would choose."),
+        key("channels", Kind::Integer(1, 64), "Forces a number of channels. Without it, what NCCL would choose."),
+        key("iterations", Kind::Integer(1, 1_000_000), "Operations that are timed, back to back.").default("20"),
+        key("warmup", Kind::Integer(0, 1_000_000), "Operations before those that are timed.").default("1"),
+    ],
+};
+
+pub(crate) static TRANSFER: TableSpec = TableSpec {
+    name: "workload.transfer",
+    doc: "Point-to-point transfers: a list, or a pattern over ranks.",
+    keys: &[
+        KIND_KEY,
+        NAME_KEY,
+        key("list", Kind::Tables(&TRANSFER_ITEM), "Each transfer by itself. Excludes `pattern`."),
+        key(
+            "pattern",
+            Kind::Choice(PATTERNS),
+            "incast: all to one. permutation: each to another, drawn with the seed. all_to_all: each to every other. \
+             shift: rank i to rank i + shift.",
+        ),
+        key("size", Kind::Size(false), "Bytes of each transfer of a pattern."),
+        key("ranks", COUNT, "A pattern over the first so many GPUs. Without it, all."),
+        key("target", Kind::Device, "Receiver of an incast. Without it, rank 0."),
+        key("shift", Kind::Integer(1, 10_000_000), "Distance of a shift.").default("1"),
+        key("start", Kind::Time, "When the transfers of a pattern start.").default("0 us"),
+    ],
+};
+
+pub(crate) static TRANSFER_ITEM: TableSpec = TableSpec {
+    name: "workload.transfer.list",
+    doc: "One transfer.",
+    keys: &[
+        key("src", Kind::Device, "Sender.").required(),
+        key("dst", Kind::Device, "Receiver.").required(),
+        key("bytes", Kind::Size(false), "Size.").required(),
+        key("start", Kind::Time, "When it starts.").default("0 us"),
+    ],
+};
+
+static NODE: TableSpec = TableSpec {
+    name: "node",
+    doc: "A node that is not in the catalogue, in the form that the catalogue's own systems have.",
+    keys: &[
+        key("gpu", Kind::Named("a GPU of the catalogue", "h100-sxm"), "Model of the GPUs.").required(),
+        key("gpus", Kind::Integer(1, 1024), "Number of GPUs.").required(),
+        key("nic", Kind::Named("a NIC of the catalogue", "connectx-7"), "Model of the NICs."),
+        key("nics", Kind::Integer(0, 1024), "Number of NICs.").default("0"),
+        key("nic_rate", Kind::Rate, "Rate of a NIC's port, in place of its model's."),
+        key("nvlink", Kind::Table(&NVLINK), "How NVLinks run. Without it there are none."),
+        key("max_nodes_per_domain", COUNT, "How many such nodes may share the NVSwitches.").default("1"),
+        key("sockets", Kind::Integer(1, 64), "Number of CPU sockets.").default("2"),
+        key("socket_link", Kind::Table(&SOCKET_LINK), "The link between sockets; needed if there are several."),
+        key("memory", Kind::Rate, "Rate of one socket's memory."),
+        key("cpu", Kind::Table(&CPU), "The CPUs."),
+        key("c2c", Kind::Named("a link of the catalogue", "nvlink-c2c"), "Coherent link between CPU and GPU."),
+        key("peer_to_peer", Kind::Boolean, "GPUs may copy to each other over PCIe.").default("true"),
+        key("pcie_payload", Kind::Size(false), "Largest payload of a PCIe packet (MPS).").default("256 B"),
+        key("pcie", Kind::Tables(&PCIE), "PCIe switches and root ports, one row each."),
+    ],
+};
+
+static NVLINK: TableSpec = TableSpec {
+    name: "node.nvlink",
+    doc: "NVLinks: through NVSwitch chips, or directly between pairs.",
+    keys: &[
+        key("chip", Kind::Named("a chip of the catalogue", "nvswitch3"), "The NVSwitch chips."),
+        key("links", Kind::List(&Kind::Integer(1, 64)), "Links of one GPU to each chip; their sum is its number of links."),
+        key(
+            "pairs",
+            Kind::List(&Kind::List(&Kind::Integer(0, 1024))),
+            "Direct links, each `[GPU, GPU, number of links]`. Excludes `chip` and `links`.",
+        ),
+    ],
+};
+
+static SOCKET_LINK: TableSpec = TableSpec {
+    name: "node.socket_link",
+    doc: "The link between two sockets.",
+    keys: &[
+        key("name", Kind::Named("a link of the catalogue", "upi2-16"), "Its kind.").required(),
+        key("links", Kind::Integer(1, 16), "How many in parallel.").default("1"),
+    ],
+};
+
+static CPU: TableSpec = TableSpec {
+    name: "node.cpu",
+    doc: "The CPUs; NCCL's choices depend on the vendor.",
+    keys: &[
+        key("vendor", Kind::Choice(&["intel", "amd", "arm", "power"]), "Vendor or architecture.").default("intel"),
+        key("model", Kind::Named("a family", "sapphire-rapids"), "Family."),
+        key("cores", Kind::Integer(1, 4096), "Cores of one socket.").default("32"),
+        key("threads_per_core", Kind::Integer(1, 8), "Hardware threads of a core.").default("2"),
+    ],
+};
+
+pub(crate) static PCIE: TableSpec = TableSpec {
+    name: "node.pcie",
+    doc: "A PCIe switch or root port: its uplink is the only way from what is below it to the socket.",
+    keys: &[
+        key("socket", Kind::Integer(0, 63), "The socket it hangs on.").default("0"),
+        key("numa", Kind::Integer(0, 1023), "The NUMA domain, if a socket has several. Without it, the socket's number."),
+        key("host_bridge", Kind::Integer(0, 1023), "Root ports of one number share a host bridge. Without it, each has its own."),
+        key("parent", Kind::Integer(0, 1023), "The row, from 0, of the switch that this one hangs on, in place of the socket."),
+        key("uplink", Kind::Table(&SLOT), "The link towards the socket.").required(),
+        key("slot", Kind::Table(&SLOT), "The slots below the switch. Without it, as the uplink."),
+        key("down", Kind::List(&Kind::Named("devices", "gpu0-3")), "What hangs below, by name: gpu0, nic2-3.").required(),
+        key("switch", Kind::Boolean, "False for a root port without a switch.").default("true"),
+    ],
+};
+
+static SLOT: TableSpec = TableSpec {
+    name: "node.pcie.slot",
+    doc: "A PCIe link: the form of `uplink` and `slot`.",
+    keys: &[
+        key("gen", Kind::Integer(1, 7), "Generation.").required(),
+        key("lanes", Kind::Integer(1, 32), "Lanes.").default("16"),
+    ],
+};

@@ -1,0 +1,366 @@
+//! From files, `extends` and settings to one tree.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::presets;
+use super::tree::{self, Entry, Node, Table, Value};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, SourceId, shorten};
+
+/// The largest scenario file that is read.
+pub const MAX_BYTES: u64 = 4 << 20;
+/// The longest chain of `extends`.
+const MAX_DEPTH: usize = 16;
+
+/// One key set from outside the file, by `--set a.b=1` or by a flag that stands for a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What the user typed it under: `--set`, `--nodes`.
+    pub origin: String,
+    /// The key, parts separated by dots; members of arrays by number (`workload.0.op` or `workload[0].op`). `None` if
+    /// the text itself is `key=value`.
+    pub key: Option<String>,
+    /// The value as typed, or `key=value`.
+    pub text: String,
+    /// Whether the value is text whatever it looks like (a name, a size), rather than any TOML value.
+    pub literal: bool,
+}
+
+impl Setting {
+    /// `--set key=value`; the value is TOML, and text where it isn't.
+    #[must_use]
+    pub fn set(text: impl Into<String>) -> Self {
+        Self { origin: "--set".to_owned(), key: None, text: text.into(), literal: false }
+    }
+
+    /// A flag whose value is text, such as `--system hgx-h100`.
+    #[must_use]
+    pub fn text(origin: &str, key: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { origin: origin.to_owned(), key: Some(key.into()), text: text.into(), literal: true }
+    }
+
+    /// A flag whose value is a TOML value, such as `--nodes 2`.
+    #[must_use]
+    pub fn value(origin: &str, key: impl Into<String>, value: impl ToString) -> Self {
+        Self { origin: origin.to_owned(), key: Some(key.into()), text: value.to_string(), literal: false }
+    }
+}
+
+/// Where a scenario comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input, or any text that is at hand; the name is for messages.
+    Text {
+        /// What messages call it.
+        name: String,
+        /// The TOML.
+        text: String,
+    },
+    /// Nothing: settings alone make the scenario.
+    Flags,
+}
+
+/// The merged tree of an input with all that it extends and the settings. Faults go to `diagnostics`.
+pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagnostics) -> Table {
+    let mut table = match input {
+        Input::File(path) => file(path, None, &mut Vec::new(), diagnostics),
+        Input::Text { name, text } => {
+            let source = diagnostics.sources.add(name.clone(), text.clone());
+            let table = tree::parse(source, text, diagnostics);
+            extend(table, Path::new("."), &mut Vec::new(), diagnostics)
+        }
+        Input::Flags => Table::default(),
+    };
+    for setting in settings {
+        apply(&mut table, setting, diagnostics);
+    }
+    table
+}
+
+/// A file with what it extends. `from` is the place of the `extends` that named it.
+fn file(path: &Path, from: Option<&Place>, chain: &mut Vec<PathBuf>, diagnostics: &mut Diagnostics) -> Table {
+    let fail = |diagnostics: &mut Diagnostics, diagnostic: Diagnostic| {
+        diagnostics.push(match from {
+            Some(place) => diagnostic.at(place.clone(), "named here"),
+            None => diagnostic,
+        });
+        Table::default()
+    };
+    let text = match read(path) {
+        Ok(text) => text,
+        Err(diagnostic) => return fail(diagnostics, *diagnostic),
+    };
+    let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some(first) = chain.iter().position(|p| *p == identity) {
+        let circle: Vec<String> =
+            chain[first..].iter().chain([&identity]).map(|p| format!("`{}`", base_name(p))).collect();
+        let diagnostic = Diagnostic::new(Code::Cycle, "`extends` runs in a circle")
+            .note(circle.join(" extends "))
+            .help("take one of the `extends` out");
+        return fail(diagnostics, diagnostic);
+    }
+    if chain.len() >= MAX_DEPTH {
+        return fail(diagnostics, Diagnostic::new(Code::Cycle, format!("`extends` more than {MAX_DEPTH} files deep")));
+    }
+    chain.push(identity);
+    let source = diagnostics.sources.add(path.display().to_string(), text.clone());
+    let table = tree::parse(source, &text, diagnostics);
+    let table = extend(table, path.parent().unwrap_or(Path::new(".")), chain, diagnostics);
+    chain.pop();
+    table
+}
+
+/// Lays `table` upon the file that it extends, if it does.
+fn extend(mut table: Table, folder: &Path, chain: &mut Vec<PathBuf>, diagnostics: &mut Diagnostics) -> Table {
+    let Some(Entry { node, .. }) = table.remove("extends") else { return table };
+    let Some(name) = node.as_text() else {
+        let label = format!("{}; the path of a file is due", node.describe());
+        let diagnostic = Diagnostic::new(Code::WrongType, "`extends` takes a text").at(node.place, label);
+        diagnostics.push(diagnostic.help("extends = \"base.toml\""));
+        return table;
+    };
+    let mut below = file(&folder.join(name), Some(&node.place), chain, diagnostics);
+    below.lay(table);
+    below
+}
+
+fn base_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The text of a scenario file.
+fn read(path: &Path) -> Result<String, Box<Diagnostic>> {
+    let shown = shorten(&path.display().to_string());
+    let unreadable = |why: String| Diagnostic::new(Code::Unreadable, format!("cannot read `{shown}`: {why}"));
+    let io = |error: std::io::Error| {
+        Box::new(match error.kind() {
+            std::io::ErrorKind::NotFound => unreadable("there is no such file".to_owned()).maybe_help(nearby(path)),
+            std::io::ErrorKind::PermissionDenied => unreadable("permission denied".to_owned()),
+            _ => unreadable(error.to_string()),
+        })
+    };
+    let meta = std::fs::metadata(path).map_err(io)?;
+    if meta.is_dir() {
+        let help = format!("name a file in it, e.g. `{shown}/scenario.toml`");
+        return Err(Box::new(unreadable("it is a folder".to_owned()).help(help)));
+    }
+    let too_large = |bytes: u64| {
+        Box::new(
+            Diagnostic::new(
+                Code::TooLarge,
+                format!("`{shown}` has {:.1} MiB; a scenario has at most 4 MiB", bytes as f64 / 1_048_576.0),
+            )
+            .help("logs of nccl-tests go to `fabricsim compare`"),
+        )
+    };
+    if meta.len() > MAX_BYTES {
+        return Err(too_large(meta.len()));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(io)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(bytes.len() as u64));
+    }
+    decode(&shown, bytes).map_err(Box::new)
+}
+
+/// Bytes as text: UTF-8, with or without a byte-order mark, without NUL bytes.
+///
+/// # Errors
+/// A diagnostic that names the first wrong byte.
+pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+    let refuse = |at: usize, what: &str| {
+        Diagnostic::new(Code::NotText, format!("`{name}` is not UTF-8 text: {what} at byte {at}"))
+            .help("a scenario is a TOML file; `fabricsim init` writes one to start from")
+    };
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(refuse(0, "a UTF-16 byte-order mark").help("save the file as UTF-8"));
+    }
+    if let Some(at) = bytes.iter().position(|b| *b == 0) {
+        return Err(refuse(at, "a NUL byte"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(refuse(at, &format!("0x{:02x}", error.as_bytes().get(at).copied().unwrap_or(0))))
+        }
+    }
+}
+
+/// A file or bundled scenario with a name like the missing one.
+fn nearby(path: &Path) -> Option<String> {
+    let wanted = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .take(1000)
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".toml"))
+        .collect();
+    names.sort();
+    if let Some(alike) = crate::diagnostic::similar(wanted, names.iter().map(String::as_str)) {
+        return Some(format!("did you mean `{}`?", path.with_file_name(alike).display()));
+    }
+    let stem = wanted.trim_end_matches(".toml");
+    let preset = crate::diagnostic::similar(stem, presets::names())?;
+    Some(format!("`fabricsim init {preset}` writes the bundled scenario of that name"))
+}
+
+fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
+    let source = diagnostics.sources.add(setting.origin.clone(), setting.text.clone());
+    let whole = Place { source, span: 0..setting.text.len() };
+    let (path, key_place, value_at) = match &setting.key {
+        Some(key) => (key.as_str(), whole.clone(), 0),
+        None => match setting.text.split_once('=') {
+            Some((key, _)) if !key.trim().is_empty() => {
+                (key, Place { source, span: 0..key.trim_end().len() }, key.len() + 1)
+            }
+            _ => {
+                let diagnostic = Diagnostic::new(Code::BadArgument, "`--set` takes key=value");
+                diagnostics.push(diagnostic.at(whole, "no `key=`").help("--set nodes=4 or --set fabric.spines=8"));
+                return;
+            }
+        },
+    };
+    let Some(parts) = split_key(path) else {
+        let diagnostic = Diagnostic::new(Code::BadArgument, format!("`{}` is not a key", shorten(path)));
+        diagnostics.push(diagnostic.at(key_place, "parts are separated by one dot").help("--set workload.0.op=alltoall"));
+        return;
+    };
+    let raw = &setting.text[value_at..];
+    let lead = raw.len() - raw.trim_start().len();
+    let node = value(source, value_at + lead, raw.trim(), setting.literal);
+    if let Some((key, at)) = missing_member(table, &parts) {
+        let message = format!("`{}` has {} members, numbered from 0", key, at);
+        diagnostics.push(Diagnostic::new(Code::BadArgument, message).at(key_place, "no such member"));
+        return;
+    }
+    let last = parts.len() - 1;
+    let mut over = node;
+    for (depth, part) in parts.iter().enumerate().rev() {
+        let entry = Entry { key: part.clone(), key_place: key_place.clone(), node: over };
+        if depth == 0 {
+            table.lay(Table { entries: vec![entry] });
+            return;
+        }
+        debug_assert!(depth <= last);
+        over = Node { value: Value::Table(Table { entries: vec![entry] }), place: key_place.clone() };
+    }
+}
+
+/// The name and length of the array that `parts` leave by a number that is too large.
+fn missing_member(table: &Table, parts: &[String]) -> Option<(String, usize)> {
+    let mut node = table.get(&parts[0])?;
+    for (depth, part) in parts.iter().enumerate().skip(1) {
+        node = match &node.value {
+            Value::Table(inner) => inner.get(part)?,
+            Value::Array(items) => match part.parse().ok().and_then(|i: usize| items.get(i)) {
+                Some(item) => item,
+                None => return Some((parts[..depth].join("."), items.len())),
+            },
+            _ => return None,
+        };
+    }
+    None
+}
+
+fn value(source: SourceId, at: usize, raw: &str, literal: bool) -> Node {
+    let text = || Node { value: Value::Text(raw.to_owned()), place: Place { source, span: at..at + raw.len() } };
+    if literal { text() } else { tree::parse_value(source, at, raw).unwrap_or_else(text) }
+}
+
+/// `workload[0].op` as `workload`, `0`, `op`.
+fn split_key(path: &str) -> Option<Vec<String>> {
+    let path = path.trim().replace('[', ".").replace(']', "");
+    let parts: Vec<String> = path.split('.').map(|p| p.trim().trim_matches('"').to_owned()).collect();
+    (parts.iter().all(|p| !p.is_empty()) && parts.len() <= 16).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(text: &str, settings: &[Setting]) -> (Table, Diagnostics) {
+        let mut diagnostics = Diagnostics::new();
+        let input = Input::Text { name: "t.toml".into(), text: text.into() };
+        let table = tree(&input, settings, &mut diagnostics);
+        (table, diagnostics)
+    }
+
+    #[test]
+    fn settings_reach_into_tables_and_arrays() {
+        let (table, d) = with(
+            "[[workload]]\nop = \"a\"\n",
+            &[Setting::set("workload[0].op=alltoall"), Setting::set("fabric.spines = 8"), Setting::set("mtu=4 KiB")],
+        );
+        assert!(d.list.is_empty(), "{d:?}");
+        let workload = table.get("workload").unwrap().as_array().unwrap()[0].as_table().unwrap();
+        assert_eq!(workload.get("op").unwrap().as_text(), Some("alltoall"));
+        let spines = table.get("fabric").unwrap().as_table().unwrap().get("spines").unwrap();
+        assert!(matches!(spines.value, Value::Integer(Some(8))));
+        assert_eq!(d.sources.text(spines.place.source)[spines.place.span.clone()].to_owned(), "8");
+        assert_eq!(table.get("mtu").unwrap().as_text(), Some("4 KiB"));
+    }
+
+    #[test]
+    fn bad_settings_are_reported() {
+        for bad in ["nodes", "=3", "a..b=1", "workload.7.op=x", ""] {
+            let (_, d) = with("[[workload]]\nop = \"a\"\n", &[Setting::set(bad)]);
+            assert_eq!(d.list.len(), 1, "{bad}: {d:?}");
+            assert_eq!(d.list[0].code, Code::BadArgument);
+        }
+    }
+
+    #[test]
+    fn a_chain_of_files_ends_or_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("a.toml", "extends = \"b.toml\"\nnodes = 4\n");
+        write("b.toml", "extends = \"c.toml\"\nnodes = 3\nseed = 3\n");
+        write("c.toml", "nodes = 2\nname = \"c\"\n");
+        let mut d = Diagnostics::new();
+        let table = tree(&Input::File(dir.path().join("a.toml")), &[], &mut d);
+        assert!(d.list.is_empty(), "{d:?}");
+        assert!(matches!(table.get("nodes").unwrap().value, Value::Integer(Some(4))));
+        assert!(matches!(table.get("seed").unwrap().value, Value::Integer(Some(3))));
+        let name = table.get("name").unwrap();
+        assert!(d.sources.name(name.place.source).ends_with("c.toml"));
+
+        write("c.toml", "extends = \"a.toml\"\n");
+        let mut d = Diagnostics::new();
+        let _ = tree(&Input::File(dir.path().join("a.toml")), &[], &mut d);
+        assert_eq!(d.list.len(), 1);
+        assert_eq!(d.list[0].code, Code::Cycle);
+        assert_eq!(d.list[0].notes, ["`a.toml` extends `b.toml` extends `c.toml` extends `a.toml`"]);
+        let place = d.list[0].place.clone().unwrap();
+        assert!(d.sources.name(place.source).ends_with("c.toml"));
+    }
+
+    #[test]
+    fn unreadable_files_say_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let code = |name: &str, bytes: &[u8]| {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+            let mut d = Diagnostics::new();
+            let _ = tree(&Input::File(dir.path().join(name)), &[], &mut d);
+            d.list.first().map(|d| d.code)
+        };
+        assert_eq!(code("bom.toml", b"\xef\xbb\xbfnodes = 2\r\n"), None);
+        assert_eq!(code("u16.toml", b"\xff\xfen\0"), Some(Code::NotText));
+        assert_eq!(code("bin.toml", b"\x7fELF\0\0"), Some(Code::NotText));
+        assert_eq!(code("latin.toml", b"name = \"\xe9\""), Some(Code::NotText));
+        assert_eq!(code("huge.toml", &vec![b'#'; MAX_BYTES as usize + 1]), Some(Code::TooLarge));
+        assert_eq!(code("empty.toml", b""), None);
+        let mut d = Diagnostics::new();
+        let _ = tree(&Input::File(dir.path().to_owned()), &[], &mut d);
+        assert_eq!(d.list[0].code, Code::Unreadable);
+        let mut d = Diagnostics::new();
+        let _ = tree(&Input::File(dir.path().join("emty.toml")), &[], &mut d);
+        assert_eq!(d.list[0].code, Code::Unreadable);
+        assert!(d.list[0].help[0].contains("empty.toml"), "{:?}", d.list[0]);
+    }
+}
