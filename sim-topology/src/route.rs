@@ -189,8 +189,8 @@ impl Fabric {
     /// The route that a request takes.
     ///
     /// Among equal minimal paths of the network it takes one by [`Fabric::path_choice`]: under
-    /// [`PathChoice::Hash`] number `path_hash(src, dst, entropy) mod paths`, under [`PathChoice::Destination`] number
-    /// `(place of dst on its leaf + entropy) mod paths`.
+    /// [`PathChoice::Hash`] number [`path_hash`]`(src, dst, entropy) mod paths`; under [`PathChoice::Destination`] the
+    /// uplink of number `(place of dst on its leaf + entropy) mod uplinks`, and the downlink that mirrors it.
     ///
     /// # Errors
     /// If there is no such device, no path, or the NICs and relays asked for do not fit the two ends.
@@ -398,13 +398,17 @@ impl Fabric {
         links.push(out.up);
         let routes = self.switch_routes();
         let (paths, _) = routes.minimal(out.leaf.0, into.leaf.0).ok_or_else(no_path)?;
-        let number = match (choice, self.path_choice()) {
-            _ if paths <= 1 => 0,
-            (Some(k), _) => u64::from(k),
-            (None, PathChoice::Hash) => path_hash(src, dst, entropy),
-            (None, PathChoice::Destination) => u64::from(into.position).wrapping_add(entropy),
-        };
-        routes.append(out.leaf.0, into.leaf.0, (number % u64::from(paths.max(1))) as u32, links);
+        let (a, b) = (out.leaf.0, into.leaf.0);
+        match (choice, self.path_choice()) {
+            (Some(k), _) => routes.append(a, b, k, links),
+            (None, PathChoice::Hash) => {
+                let k = path_hash(src, dst, entropy) % u64::from(paths.max(1));
+                routes.append(a, b, k as u32, links);
+            }
+            (None, PathChoice::Destination) => {
+                routes.append_static(a, b, u64::from(into.position).wrapping_add(entropy), links);
+            }
+        }
         links.push(into.down);
         if dst != to && !self.append_host(dst, to, links) {
             return Err(no_path());

@@ -55,7 +55,7 @@ pub mod rate {
 #[must_use]
 pub fn rate_text(rate: Rate) -> String {
     let n = rate.get();
-    if n % 125_000_000 == 0 { format!("{} Gb/s", n / 125_000_000) } else { format!("{n} B/s") }
+    if n.is_multiple_of(125_000_000) { format!("{} Gb/s", n / 125_000_000) } else { format!("{n} B/s") }
 }
 
 /// A name close to `wanted` among `known`, for a did-you-mean.

@@ -1,1 +1,112 @@
-//! Reports on a fabric.
+//! Reports on a fabric: what it consists of, how its GPUs are joined, what it carries.
+
+mod bill;
+mod bisection;
+mod hops;
+mod matrix;
+mod pairs;
+mod path;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use bill::{BillItem, bill_of_materials};
+pub use bisection::{Bisection, bisection};
+pub use hops::hop_histogram;
+pub use matrix::{Matrix, MatrixRow, matrix};
+pub use pairs::{Pairs, pair_kind, pairs};
+pub use path::{Hop, PathReport, path};
+
+use crate::catalogue::Catalogue;
+use crate::device::{DeviceKind, LinkClass};
+use crate::fabric::{BuildError, Fabric, FabricPlan};
+
+/// Links of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LinkCount {
+    /// Links, each direction counted.
+    pub count: u64,
+    /// The slowest, one direction.
+    #[serde(rename = "min_GBps")]
+    pub min_gbyte: f64,
+    /// The fastest, one direction.
+    #[serde(rename = "max_GBps")]
+    pub max_gbyte: f64,
+}
+
+/// All that there is to say about a fabric without running anything.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TopoReport {
+    /// Nodes.
+    pub nodes: u64,
+    /// GPUs.
+    pub gpus: u64,
+    /// Nodes in an NVLink domain.
+    pub nodes_per_domain: u32,
+    /// NVSwitch chips of a domain.
+    pub nvswitch_chips: u32,
+    /// All ordered pairs of GPUs by kind.
+    pub pairs: Pairs,
+    /// Devices by kind.
+    pub devices: BTreeMap<DeviceKind, u64>,
+    /// Links by class.
+    pub links: BTreeMap<LinkClass, LinkCount>,
+    /// The network's dimensions; absent where there is none.
+    pub network: Option<FabricPlan>,
+    /// What crosses between the two halves of the GPUs, one direction, in GB/s.
+    #[serde(rename = "bisection_GBps")]
+    pub bisection_gbyte: f64,
+    /// The same tier by tier.
+    pub bisection: Bisection,
+    /// Rate down over rate up of the fullest leaf; absent without uplinks.
+    pub oversubscription: Option<f64>,
+    /// Ordered pairs of GPUs by the number of links between them.
+    pub hops: BTreeMap<u32, u64>,
+    /// What has to be bought.
+    pub bill_of_materials: Vec<BillItem>,
+}
+
+/// Reports on `fabric`; `pxn` counts cross-rail pairs with a relay as such.
+///
+/// # Errors
+/// If a part of the bill of materials is not in the catalogue.
+pub fn report(fabric: &Fabric, catalogue: &Catalogue, pxn: bool) -> Result<TopoReport, BuildError> {
+    let mut devices = BTreeMap::new();
+    for device in fabric.devices() {
+        *devices.entry(device.kind).or_insert(0) += 1;
+    }
+    let bisection = bisection(fabric);
+    let plan = fabric.plan();
+    Ok(TopoReport {
+        nodes: fabric.nodes().len() as u64,
+        gpus: fabric.gpus().len() as u64,
+        nodes_per_domain: fabric.nodes_per_domain(),
+        nvswitch_chips: fabric.nvswitch_chips(),
+        pairs: pairs(fabric, pxn),
+        devices,
+        links: link_counts(fabric),
+        network: (plan.leaves > 0).then(|| plan.clone()),
+        bisection_gbyte: bisection.overall_gbyte,
+        bisection,
+        oversubscription: (plan.uplinks > 0).then_some(plan.oversubscription),
+        hops: hop_histogram(fabric),
+        bill_of_materials: bill_of_materials(fabric, catalogue)?,
+    })
+}
+
+fn link_counts(fabric: &Fabric) -> BTreeMap<LinkClass, LinkCount> {
+    let mut counts: BTreeMap<LinkClass, LinkCount> = BTreeMap::new();
+    for link in fabric.links() {
+        let rate = link.rate.as_gbyte();
+        let new = LinkCount { count: 0, min_gbyte: rate, max_gbyte: rate };
+        let entry = counts.entry(link.class).or_insert(new);
+        entry.count += 1;
+        entry.min_gbyte = entry.min_gbyte.min(rate);
+        entry.max_gbyte = entry.max_gbyte.max(rate);
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests;

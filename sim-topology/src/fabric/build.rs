@@ -109,7 +109,9 @@ fn nodes_per_domain(spec: &FabricSpec, node: &NodeSpec) -> Result<u32, BuildErro
             let expected = format!("an NVLink domain of these nodes spans 1 to {most}");
             Err(BuildError::Range { what: "nodes_per_domain", got: n.to_string(), expected })
         }
-        Some(n) if spec.nodes % n.min(spec.nodes) != 0 => Err(BuildError::Domains { nodes: spec.nodes, per_domain: n }),
+        Some(n) if !spec.nodes.is_multiple_of(n.min(spec.nodes)) => {
+            Err(BuildError::Domains { nodes: spec.nodes, per_domain: n })
+        }
         Some(n) => Ok(n.min(spec.nodes)),
         // Full racks, and a last one that may be smaller.
         None => Ok(most.min(spec.nodes)),
@@ -207,7 +209,7 @@ impl Parts {
             let name = format!("node{number}.{}{}", d.kind, d.index);
             self.device(d.kind, Some(number), d.index, name, d.forwarding);
         }
-        if number % frame.per_domain == 0 {
+        if number.is_multiple_of(frame.per_domain) {
             let plane = match &template.nvlink {
                 NvlinkKind::Switched { .. } => Some(self.add_plane(frame, number, domain)),
                 _ => None,
@@ -281,12 +283,12 @@ impl Parts {
         self.cable_spines(frame, switch);
     }
 
-    /// Adds both directions of a cable; each direction's latency includes what its sender takes.
-    fn cable(&mut self, ends: [(DeviceId, Span); 2], wire: Span, link: Link) -> (LinkId, LinkId) {
-        let [(a, a_end), (b, b_end)] = ends;
+    /// Adds both directions of a cable with their latencies.
+    fn cable(&mut self, ends: [DeviceId; 2], latency: [Span; 2], link: Link) -> (LinkId, LinkId) {
+        let [a, b] = ends;
         let up = LinkId(self.links.len() as u32);
-        self.links.push(Link { from: a, to: b, latency: a_end + wire, ..link });
-        self.links.push(Link { from: b, to: a, latency: b_end + wire, ..link });
+        self.links.push(Link { from: a, to: b, latency: latency[0], ..link });
+        self.links.push(Link { from: b, to: a, latency: latency[1], ..link });
         for end in [a, b] {
             self.devices[end.index()].ports_used += 1;
         }
@@ -302,8 +304,9 @@ impl Parts {
                 let leaf_id = DeviceId(self.first_switch + leaf);
                 let nic = self.nodes[node as usize].nics[rail as usize];
                 let link = network_link(LinkClass::Network, plan.rate, costs.overhead);
-                let ends = [(nic, costs.nic_end), (leaf_id, switch.latency)];
-                let (up, down) = self.cable(ends, costs.nic_wire, link);
+                // The NIC's end counts both ways, the switch's latency on the way out of it.
+                let end = costs.nic_end + costs.nic_wire;
+                let (up, down) = self.cable([nic, leaf_id], [end, switch.latency + end], link);
                 self.attach.push(Attach { leaf: leaf_id, up, down, position: used[leaf as usize] });
                 used[leaf as usize] += 1;
             }
@@ -321,7 +324,8 @@ impl Parts {
                 parallel[spine as usize] += 1;
                 let leaf_id = DeviceId(self.first_switch + leaf);
                 let spine_id = DeviceId(self.first_switch + plan.leaves + spine);
-                self.cable([(leaf_id, switch.latency), (spine_id, switch.latency)], costs.switch_wire, link);
+                let latency = switch.latency + costs.switch_wire;
+                self.cable([leaf_id, spine_id], [latency, latency], link);
             }
         }
     }

@@ -83,12 +83,14 @@ impl FabricPlan {
             FabricKind::RailOptimized => {
                 let (group, leaves) = match spec.leaves {
                     Some(leaves) if leaves < rails => {
-                        if rails % leaves != 0 {
+                        if !rails.is_multiple_of(leaves) {
                             return Err(BuildError::LeavesPerRail { leaves, rails });
                         }
                         (Group { nics_per_node: rails / leaves, count: leaves }, Some(1))
                     }
-                    Some(leaves) if leaves % rails != 0 => return Err(BuildError::LeavesPerRail { leaves, rails }),
+                    Some(leaves) if !leaves.is_multiple_of(rails) => {
+                        return Err(BuildError::LeavesPerRail { leaves, rails });
+                    }
                     Some(leaves) => (Group { nics_per_node: 1, count: rails }, Some(leaves / rails)),
                     None => (Group { nics_per_node: 1, count: rails }, None),
                 };
@@ -184,7 +186,8 @@ impl FabricPlan {
         let needed = u64::from(leaves) * u64::from(uplinks);
         let fewest = needed.div_ceil(u64::from(radix)) as u32;
         // Even shares are preferred: as many links from each leaf to each spine.
-        let even = |s: &u32| uplinks % s == 0 && u64::from(leaves) * u64::from(uplinks / s) <= u64::from(radix);
+        let even =
+            |s: &u32| uplinks.is_multiple_of(*s) && u64::from(leaves) * u64::from(uplinks / s) <= u64::from(radix);
         let spines = match spec.spines {
             Some(0) => {
                 let expected = format!("{leaves} leaves need at least one");

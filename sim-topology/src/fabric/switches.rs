@@ -16,6 +16,8 @@ pub(crate) struct SwitchRoutes {
     paths: Vec<u32>,
     /// Links of each pair's minimal paths, `u8::MAX` where there is none.
     hops: Vec<u8>,
+    /// Different switches among the next ones of each pair.
+    fan: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,21 +61,26 @@ impl SwitchRoutes {
             }
         }
         let mut start = Vec::with_capacity(pairs + 1);
-        let mut next = Vec::new();
+        let mut next: Vec<Next> = Vec::new();
+        let mut fan = Vec::with_capacity(pairs);
         for switch in 0..switches {
             for leaf in 0..leaves {
                 start.push(next.len() as u32);
                 let index = |s: u32| s as usize * leaves as usize + leaf as usize;
                 let here = hops[index(switch)];
+                let first = next.len();
                 if here != u8::MAX {
-                    next.extend(
-                        out[switch as usize].iter().filter(|n| hops[index(n.switch)].checked_add(1) == Some(here)),
-                    );
+                    let nearer = |n: &&Next| hops[index(n.switch)].checked_add(1) == Some(here);
+                    next.extend(out[switch as usize].iter().filter(nearer));
                 }
+                let mut different: Vec<u32> = next[first..].iter().map(|n| n.switch).collect();
+                different.sort_unstable();
+                different.dedup();
+                fan.push(different.len() as u32);
             }
         }
         start.push(next.len() as u32);
-        Self { first_switch, leaves, start, next, paths, hops }
+        Self { first_switch, leaves, start, next, paths, hops, fan }
     }
 
     fn pair(&self, switch: u32, leaf: u32) -> usize {
@@ -108,6 +115,19 @@ impl SwitchRoutes {
             if at == before {
                 return;
             }
+        }
+    }
+
+    /// Appends the links of the path that static routing towards `place` takes: at each switch the link of that number,
+    /// then what is left of the number picks among parallel links further on.
+    pub(crate) fn append_static(&self, from: u32, to: u32, place: u64, links: &mut Vec<LinkId>) {
+        let (mut at, leaf, mut place) = (from - self.first_switch, to - self.first_switch, place);
+        while at != leaf {
+            let nexts = self.nexts(at, leaf);
+            let Some(next) = nexts.get((place % nexts.len().max(1) as u64) as usize) else { return };
+            place /= u64::from(self.fan[self.pair(at, leaf)].max(1));
+            links.push(next.link);
+            at = next.switch;
         }
     }
 }

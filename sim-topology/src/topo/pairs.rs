@@ -1,0 +1,81 @@
+//! The partition of ordered GPU pairs by the kind of their path.
+
+use serde::Serialize;
+
+use crate::device::DeviceId;
+use crate::fabric::Fabric;
+use crate::route::PairKind;
+
+/// Ordered pairs of different GPUs by kind; every pair is in exactly one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pairs {
+    /// Joined by NVLink.
+    pub nvlink: u64,
+    /// In one node, over PCIe.
+    pub pcie: u64,
+    /// Over the network on one rail.
+    pub same_rail: u64,
+    /// Over the network on the receiver's rail, through a relay GPU.
+    pub pxn: u64,
+    /// Over the network from rail to rail.
+    pub cross_rail: u64,
+}
+
+impl Pairs {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.nvlink + self.pcie + self.same_rail + self.pxn + self.cross_rail
+    }
+
+    fn add(&mut self, kind: PairKind, count: u64) {
+        *match kind {
+            PairKind::NvLink => &mut self.nvlink,
+            PairKind::Pcie => &mut self.pcie,
+            PairKind::SameRail => &mut self.same_rail,
+            PairKind::Pxn => &mut self.pxn,
+            PairKind::CrossRail => &mut self.cross_rail,
+        } += count;
+    }
+}
+
+/// The kind of one ordered pair of GPUs.
+#[must_use]
+pub fn pair_kind(fabric: &Fabric, from: DeviceId, to: DeviceId, pxn: bool) -> PairKind {
+    if fabric.nvlinks(from, to) > 0 {
+        return PairKind::NvLink;
+    }
+    if fabric.device(from).node == fabric.device(to).node {
+        return PairKind::Pcie;
+    }
+    match fabric.auto_nics(from, to) {
+        Some((src, dst)) if fabric.rail_of(src) == fabric.rail_of(dst) => PairKind::SameRail,
+        _ if pxn && fabric.pxn_relay(from, to).is_some() => PairKind::Pxn,
+        _ => PairKind::CrossRail,
+    }
+}
+
+/// Counts all ordered pairs of GPUs by kind.
+///
+/// Nodes are alike, so that it is enough to look at one pair of nodes of each sort: the same node, two nodes of one
+/// NVLink domain, nodes of two domains.
+#[must_use]
+pub fn pairs(fabric: &Fabric, pxn: bool) -> Pairs {
+    let nodes = fabric.nodes();
+    let n = nodes.len() as u64;
+    let per_domain = u64::from(fabric.nodes_per_domain());
+    let (full, rest) = (n / per_domain, n % per_domain);
+    let within = full * per_domain * (per_domain - 1) + rest * rest.saturating_sub(1);
+    let across = n * (n - 1) - within;
+    let sorts = [(Some(0), n), (Some(1), within), (nodes.iter().position(|x| x.domain != nodes[0].domain), across)];
+    let mut pairs = Pairs::default();
+    for (other, count) in sorts {
+        let Some(other) = other.and_then(|i| nodes.get(i)).filter(|_| count > 0) else { continue };
+        for &from in &nodes[0].gpus {
+            for &to in other.gpus.iter().filter(|&&to| to != from) {
+                pairs.add(pair_kind(fabric, from, to, pxn), count);
+            }
+        }
+    }
+    pairs
+}
