@@ -12,6 +12,8 @@ const WARP: u32 = 32;
 const MAX_THREADS: u32 = 640;
 /// Least traffic that a channel is used for, bytes (`src/enqueue.cc`, `MinTrafficPerChannel`).
 const MIN_TRAFFIC: u64 = 32 << 10;
+/// Far above any buffer, and far enough below 2⁶⁴ for sums of cells.
+const MAX_BYTES: u64 = 1 << 60;
 
 /// Channels and threads of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,12 +214,13 @@ impl ChannelCursor {
         Self { channels, per_channel, channel: 0, on_channel: 0 }
     }
 
-    /// Places the next call.
+    /// Places the next call. A size above 2⁶⁰ bytes counts as 2⁶⁰.
     pub fn place(&mut self, bytes: u64, element: u64, traffic_per_byte: u64, protocol: Protocol) -> ChannelSplit {
         if bytes == 0 {
             return ChannelSplit { first_channel: self.channel as u32, ..ChannelSplit::default() };
         }
         let element = element.max(1);
+        let bytes = bytes.min(MAX_BYTES);
         let weight = weight(traffic_per_byte, protocol);
         // A cell holds whole elements.
         let cell = ceil16(MIN_TRAFFIC.div_ceil(weight)).max(element) / element * element;
@@ -296,6 +299,16 @@ mod tests {
         let mut cursor = ChannelCursor::new(8 * MIN_TRAFFIC, 8);
         let channels: Vec<u32> = (0..8).map(|_| cursor.place(16 << 10, 4, 2, Protocol::Simple).first_channel).collect();
         assert_eq!(channels, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn an_absurd_size_does_not_overflow() {
+        for protocol in Protocol::ALL {
+            for (element, traffic) in [(1, 1), (8, u64::MAX), (u64::MAX, 2)] {
+                let split = split(u64::MAX, element, traffic, protocol, 64);
+                assert!(split.channels <= 64);
+            }
+        }
     }
 
     #[test]

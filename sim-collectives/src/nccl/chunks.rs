@@ -155,7 +155,7 @@ impl Communicator {
                 cap(portion, start, heads, &[(64, 64 * KIB), (8, 32 * KIB), (2, 16 * KIB)])
             }
             (Algorithm::NvlsTree, _) => {
-                let start = full.min(plan.chunk.max(plan.tree_chunk)).min(plan.tree_chunk);
+                let start = full.min(plan.chunk).min(plan.tree_chunk);
                 cap(portion, start, heads, &[(32, 256 * KIB), (16, 128 * KIB), (4, 64 * KIB), (1, 32 * KIB)])
             }
             (Algorithm::Pat, _) => {

@@ -91,7 +91,7 @@ pub enum CrossNic {
 }
 
 /// One communicator's machine, as NCCL's topology detection would describe it. A *node* is what shares NVLink: one host,
-/// or a whole multi-node NVLink domain. All rates are NCCL's planning figures ([`super::links`]), GB/s in one direction.
+/// or a whole multi-node NVLink domain. All rates are NCCL's planning figures ([`nvlink_gbps`](super::nvlink_gbps) and its neighbours), GB/s in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Compute capability times ten, the least over all GPUs: 70 Volta, 80 A100, 90 Hopper, 100 Blackwell.

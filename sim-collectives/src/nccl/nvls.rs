@@ -63,7 +63,7 @@ fn blackwell(plan: NvlsPlan, facts: &Facts) -> NvlsPlan {
                 tree(32, 128)
             }
         }
-        3.. if nic >= 96.0 && ppn <= 8 => tree(24, 256),
+        3.. if nic >= 96.0 && ppn <= 8 => NvlsPlan { chunk: 256 * KIB, ..tree(24, 256) },
         3.. if nic >= 96.0 => tree(32, if ppn >= 32 { 64 } else { 128 }),
         3.. if nic >= 48.0 => tree(24, if near { 64 } else { 128 }),
         _ => NvlsPlan { channels: 32, ..plan },

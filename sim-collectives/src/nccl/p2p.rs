@@ -105,6 +105,9 @@ pub struct P2pPlan {
     pub gpus_per_node: u32,
     /// Bytes per channel up to which LL is used inside a node.
     pub ll_threshold: u64,
+    /// Whether a message to another node leaves through the local GPU that shares the receiver's rail: 0 never, 1 where the
+    /// sender has no near NIC of its own, 2 always.
+    pub pxn_level: u32,
 }
 
 impl P2pPlan {
@@ -231,6 +234,7 @@ impl Communicator {
                 .number(Knob::P2pLlThreshold)
                 .and_then(|n| u64::try_from(n).ok())
                 .unwrap_or(16 * KIB),
+            pxn_level: if facts.pxn && facts.nodes > 1 { knob(Knob::P2pPxnLevel).unwrap_or(2) } else { 0 },
         }
     }
 

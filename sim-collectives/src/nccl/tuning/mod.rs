@@ -150,6 +150,7 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// Computes the table of `operation`.
 pub(super) fn fill(setting: &Setting<'_>, operation: Operation) -> CostTable {
     let entry = |algorithm, protocol| {
         let graph = availability::check(setting, operation, algorithm, protocol)?;
@@ -180,3 +181,6 @@ pub(super) fn size_correction(
         _ => 1.0,
     }
 }
+
+#[cfg(test)]
+mod tests;
