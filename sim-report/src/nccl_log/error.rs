@@ -47,6 +47,28 @@ pub enum LogErrorKind {
 pub(super) const A_ROW: &str = "a row such as `1024 256 float sum -1 12.3 0.08 0.15 0 12.1 0.08 0.15 0` (size, count, type, redop, root, then time, algbw, busbw, #wrong twice)";
 
 impl LogError {
+    /// The message with the place in `file`, the line's text and the hint, several lines without colour.
+    ///
+    /// ```
+    /// let error = sim_report::nccl_log::read(b"1024 256 float sum -1 12.3\n").unwrap_err();
+    /// assert!(error.render("night.txt").contains("--> night.txt:1:27"));
+    /// ```
+    #[must_use]
+    pub fn render(&self, file: &str) -> String {
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let mut out = format!("error: {}\n{gutter}--> {file}:{}:{}\n", self.message, self.line, self.column);
+        if !self.text.is_empty() {
+            let mark = " ".repeat((self.column - 1).min(self.text.chars().count()));
+            out += &format!("{gutter} |\n{number} | {}\n{gutter} | {mark}^\n", self.text);
+        }
+        out += &format!("{gutter} = expected: {}\n", self.expected);
+        if let Some(hint) = &self.hint {
+            out += &format!("{gutter} = help: {hint}\n");
+        }
+        out
+    }
+
     pub(super) fn new(kind: LogErrorKind, line: usize, column: usize, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -162,7 +162,10 @@ fn device(item: &Value) -> Option<Device> {
         host: text("hostname"),
         device: small("device").unwrap_or(0),
         bus_id: text("device_hex"),
-        gpu: text("device_info"),
+        gpu: match item.get("device_info") {
+            Some(Value::Object(info)) => info.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            _ => text("device_info"),
+        },
     })
 }
 

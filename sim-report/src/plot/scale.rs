@@ -50,8 +50,8 @@ fn linear(low: f64, high: f64) -> Axis {
 
 fn bytes(low: f64, high: f64) -> Axis {
     let (from, to) = padded(low, high, 0.5);
-    // At most about eleven labels.
-    let step = [1, 2, 3, 4, 5, 10].into_iter().find(|s| (to - from) / f64::from(*s) <= 11.0).unwrap_or(10);
+    // At most about thirteen labels.
+    let step = [1, 2, 4, 5, 10].into_iter().find(|s| (to - from) / f64::from(*s) <= 13.0).unwrap_or(10);
     let first = (from.ceil().max(0.0) as i32).div_euclid(step) * step;
     let ticks = (0..64)
         .map(|i| first + i * step)
@@ -91,8 +91,8 @@ mod tests {
         assert_eq!(labels(Scale::Linear.axis(0.0, 0.9)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(Scale::Log.axis(0.5, 2000.0)), ["0.1", "1", "10", "100", "1000", "10000"]);
         let sizes = labels(Scale::Bytes.axis(8.0, (8u64 << 30) as f64));
-        assert_eq!(sizes.first().map(String::as_str), Some("8 B"));
-        assert!(sizes.len() <= 12, "{sizes:?}");
+        assert_eq!(sizes.first().map(String::as_str), Some("16 B"));
+        assert!(sizes.len() <= 14, "{sizes:?}");
     }
 
     proptest! {

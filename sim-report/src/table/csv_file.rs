@@ -88,3 +88,69 @@ pub fn compare_csv(out: impl Write, results: &CompareResults) -> Result<(), csv:
     });
     write_csv(out, &header, rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Placement;
+    use crate::result::{CompareLog, CompareRow};
+
+    #[test]
+    fn headers_match_the_fields() {
+        let collective = CollectiveResult {
+            op: "all_reduce".to_owned(),
+            bytes: 8,
+            algorithm: "ring".to_owned(),
+            protocol: "LL".to_owned(),
+            channels: 2,
+            time_us: 1.5,
+            algbw: 0.1,
+            busbw: 0.2,
+            bottleneck: "latency, mostly".to_owned(),
+        };
+        let mut out = Vec::new();
+        collectives_csv(&mut out, std::slice::from_ref(&collective)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (header, row) = text.split_once('\n').unwrap();
+        assert_eq!(row, "all_reduce,8,ring,LL,2,1.5,0.1,0.2,\"latency, mostly\"\n");
+        let value = serde_json::to_value(&collective).unwrap();
+        assert_eq!(header, value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(","));
+        let link: LinkResult = serde_json::from_str(
+            r#"{"link":"a","class":"b","bytes":1,"utilization":0.5,"peak_queue_bytes":2,"ecn_marked":3,"pfc_pause_us":4.5,"drops":5}"#,
+        )
+        .unwrap();
+        let mut out = Vec::new();
+        links_csv(&mut out, &[link]).unwrap();
+        assert!(String::from_utf8(out).unwrap().ends_with("\na,b,1,0.5,2,3,4.5,5\n"));
+    }
+
+    #[test]
+    fn comparisons_without_names_and_without_rows() {
+        let row = CompareRow {
+            bytes: 8,
+            placement: Placement::InPlace,
+            measured_us: 2.0,
+            predicted_us: 3.0,
+            low_us: 2.5,
+            high_us: 3.5,
+            error: 0.5,
+            outlier: false,
+        };
+        let log = CompareLog {
+            log: "x".to_owned(),
+            op: None,
+            ranks: None,
+            rows: vec![row],
+            bands: vec![],
+            pattern: vec![],
+            warnings: vec![],
+        };
+        let results = CompareResults { logs: vec![log], ..CompareResults::default() };
+        let mut out = Vec::new();
+        compare_csv(&mut out, &results).unwrap();
+        assert!(String::from_utf8(out).unwrap().ends_with("outlier\nx,,,8,in,2.0,3.0,2.5,3.5,0.5,false\n"));
+        let mut out = Vec::new();
+        transfers_csv(&mut out, &[]).unwrap();
+        assert_eq!(out, b"src,dst,bytes,start_us,time_us,GBps\n");
+    }
+}

@@ -2,8 +2,10 @@
 
 mod csv_file;
 mod nccl;
+mod reports;
 mod text;
 
 pub use csv_file::{collectives_csv, compare_csv, links_csv, transfers_csv, write_csv};
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
+pub use reports::{ab_text, collectives_text, compare_text, links_text, path_text, transfers_text};
 pub use text::{Align, TextTable, number, time_text};
