@@ -91,7 +91,8 @@ pub enum CrossNic {
 }
 
 /// One communicator's machine, as NCCL's topology detection would describe it. A *node* is what shares NVLink: one host,
-/// or a whole multi-node NVLink domain. All rates are NCCL's planning figures ([`nvlink_gbps`](super::nvlink_gbps) and its neighbours), GB/s in one direction.
+/// or a whole multi-node NVLink domain. All rates are NCCL's planning figures (see [`nvlink_gbps`](super::nvlink_gbps)), GB/s in
+/// one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Compute capability times ten, the least over all GPUs: 70 Volta, 80 A100, 90 Hopper, 100 Blackwell.
@@ -119,6 +120,8 @@ pub struct Facts {
     pub multicast: bool,
     /// NICs per node that take part; 0 is a node without a network.
     pub nics_per_node: u32,
+    /// GPUs that reach one NIC at `nic_path`; with two or more a ring returns to its NIC without PXN.
+    pub gpus_near_nic: u32,
     /// Rate of one NIC port.
     pub nic_gbps: f64,
     /// Rate of the PCIe link between NIC and GPU.
@@ -151,8 +154,8 @@ pub struct FactsError {
 
 impl Facts {
     /// `nodes` nodes of `gpus_per_node` GPUs on NVSwitch, the rest as a common server of that generation has it: 12 NVLinks up
-    /// to Ampere and 18 from Hopper on, one NIC per GPU (200 Gb/s up to Ampere, 400 Gb/s after) behind a common PCIe switch,
-    /// Intel hosts, no in-network reduction. Every field can be changed after.
+    /// to Ampere and 18 from Hopper on, one NIC per GPU (200 Gb/s up to Ampere, 400 Gb/s after) behind a PCIe switch of its
+    /// GPU's (two GPUs' up to Ampere), Intel hosts, no in-network reduction. Every field can be changed after.
     #[must_use]
     pub fn nvswitch(compute_cap: u32, gpus_per_node: u32, nodes: u32) -> Self {
         let hopper = compute_cap >= 90;
@@ -171,6 +174,7 @@ impl Facts {
             nvswitch: true,
             multicast: hopper,
             nics_per_node: gpus_per_node,
+            gpus_near_nic: if hopper || gpus_per_node < 2 { 1 } else { 2 },
             nic_gbps: links::nic_gbps(if hopper { 400_000 } else { 200_000 }),
             nic_pci_gbps: links::pci_gbps(if hopper { 5 } else { 4 }, 16),
             nic_path: PathType::Pix,
@@ -194,6 +198,7 @@ impl Facts {
             nvswitch: false,
             multicast: false,
             nics_per_node: u32::from(nic_gbps > 0.0),
+            gpus_near_nic: gpus_per_node,
             nic_gbps,
             nic_pci_gbps: pci_gbps,
             nic_path: PathType::Phb,

@@ -95,9 +95,14 @@ enum Return {
     Host,
 }
 
+/// Whether two GPUs are near each NIC.
+const fn shared(facts: &Facts) -> bool {
+    facts.gpus_near_nic >= 2 || facts.nics_per_node.saturating_mul(2) <= facts.gpus_per_node
+}
+
 fn way_back(facts: &Facts, cross: bool) -> Return {
-    let shared = facts.nics_per_node * 2 <= facts.gpus_per_node;
-    if facts.gpus_per_node == 1 || shared || (cross && facts.nics_per_node > 1) || facts.nvlink_total_gbps <= 0.0 {
+    if facts.gpus_per_node == 1 || shared(facts) || (cross && facts.nics_per_node > 1) || facts.nvlink_total_gbps <= 0.0
+    {
         Return::LastGpu
     } else if facts.pxn {
         Return::Relay
@@ -206,9 +211,8 @@ fn duplicate(facts: &Facts, graph: &mut Graph) {
 
 /// The tree graph: as many channels as the ring, of the same speed; inside a node faster if the chains allow it.
 fn tree(facts: &Facts, speeds: &[f64], ring: &Graph) -> Graph {
-    let own_nic = facts.nics_per_node * 2 > facts.gpus_per_node;
     // Hopper and later try the simpler pattern before a worse path to the NIC.
-    let simple = facts.gpus_per_node == 1 || (facts.nodes > 1 && facts.compute_cap >= 90 && own_nic);
+    let simple = facts.gpus_per_node == 1 || (facts.nodes > 1 && facts.compute_cap >= 90 && !shared(facts));
     let pattern = if simple { Pattern::Tree } else { Pattern::BalancedTree };
     let type_inter = match pattern {
         Pattern::BalancedTree => ring.type_inter,
@@ -312,6 +316,14 @@ mod tests {
         let ring = search(&facts).ring;
         assert!(ring.cross_nic);
         assert_eq!((ring.channels, ring.bw_inter), (8, 48.0));
+    }
+
+    #[test]
+    fn two_gpus_on_a_switch_need_no_relay() {
+        let ring = search(&Facts::nvswitch(80, 8, 2)).ring;
+        assert_eq!((ring.channels, ring.bw_inter, ring.type_inter), (8, 24.0, PathType::Pix));
+        let ring = search(&Facts { gpus_near_nic: 1, ..Facts::nvswitch(80, 8, 2) }).ring;
+        assert_eq!(ring.type_inter, PathType::Pxn);
     }
 
     #[test]

@@ -59,19 +59,20 @@ fn what_came_when() {
 #[test]
 fn ll128_needs_near_nics() {
     use crate::nccl::PathType;
-    let offered = |cap, class, knob: Option<&str>| {
+    let offered = |cap, class, near, knob: Option<&str>| {
         let mut knobs = Knobs::default();
         if let Some(value) = knob {
             knobs.set("NCCL_LL128_C2C", value).unwrap();
         }
-        let facts = Facts { nic_path: class, ..Facts::nvswitch(cap, 8, 2) };
+        let facts = Facts { nic_path: class, gpus_near_nic: near, ..Facts::nvswitch(cap, 8, 2) };
         let comm = Communicator::new(facts, Version::NEWEST, knobs).unwrap();
         comm.table(Operation::AllReduce).get(Algorithm::Ring, Protocol::Ll128).is_ok()
     };
-    assert!(offered(90, PathType::Pix, None));
-    assert!(!offered(90, PathType::Phb, None));
-    assert!(!offered(80, PathType::Pix, None), "an Ampere ring over PXN");
-    assert!(!offered(90, PathType::Pix, Some("0")));
+    assert!(offered(90, PathType::Pix, 1, None));
+    assert!(!offered(90, PathType::Phb, 1, None));
+    assert!(offered(80, PathType::Pix, 2, None));
+    assert!(!offered(80, PathType::Pix, 1, None), "an Ampere ring over PXN");
+    assert!(!offered(90, PathType::Pix, 1, Some("0")));
 }
 
 #[test]
