@@ -23,6 +23,8 @@ pub mod fabric;
 pub mod node;
 mod path_class;
 mod route;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod topo;
 

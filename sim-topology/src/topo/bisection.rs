@@ -10,7 +10,7 @@ use crate::fabric::Fabric;
 /// Bisection rates in GB/s, one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bisection {
-    /// From the first half of the GPUs of an NVLink domain (of a node, without NVLink) to the second, inside it.
+    /// From the first half of the GPUs of an NVLink domain to the second: over NVLink, without it over PCIe.
     #[serde(rename = "domain_GBps")]
     pub domain_gbyte: f64,
     /// What the NICs of half of the nodes inject; absent without a network.
@@ -59,8 +59,14 @@ fn across_domains(fabric: &Fabric, domains: u32) -> f64 {
     (local + out.min(into)) as f64 * plan.rate.as_gbyte()
 }
 
-/// The largest flow from the first half of the GPUs of the first domain to the second half.
+/// The largest flow from the first half of the GPUs of the first domain to the second half: over NVLink, or over PCIe
+/// where there is none between them.
 fn inside_domain(fabric: &Fabric) -> f64 {
+    let nvlink = largest_flow(fabric, |class| class == LinkClass::NvLink);
+    if nvlink > 0.0 { nvlink } else { largest_flow(fabric, |class| !class.is_network()) }
+}
+
+fn largest_flow(fabric: &Fabric, counts: impl Fn(LinkClass) -> bool) -> f64 {
     let members: Vec<DeviceId> =
         fabric.nodes().iter().take_while(|n| n.domain == 0).flat_map(|n| n.gpus.iter().copied()).collect();
     let half = members.len() / 2;
@@ -77,7 +83,7 @@ fn inside_domain(fabric: &Fabric) -> f64 {
         }
     };
     for link in fabric.links() {
-        if inside(link.from) && inside(link.to) && link.class != LinkClass::Network {
+        if counts(link.class) && inside(link.from) && inside(link.to) {
             graph.add_edge(nodes[link.from.index()], nodes[link.to.index()], link.rate.get());
         }
     }
