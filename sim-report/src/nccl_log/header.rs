@@ -60,11 +60,11 @@ pub(super) fn facts(line: &str) -> Vec<Fact> {
         facts.push(Fact::Concluded(op));
     } else if line.contains("Using devices") {
         facts.push(Fact::UsingDevices);
-    } else if line.contains("Avg bus bandwidth") {
-        facts.extend(number_after_colon(line).map(Fact::Average));
-    } else if line.contains("Out of bounds values") {
-        let count = number_after_colon(line).filter(|n| *n >= 0.0);
-        let ok = line.trim_end().ends_with("OK");
+    } else if let Some(rest) = after(line, "Avg bus bandwidth") {
+        facts.extend(number_after_colon(rest).map(Fact::Average));
+    } else if let Some(rest) = after(line, "Out of bounds values") {
+        let count = number_after_colon(rest).filter(|n| *n >= 0.0);
+        let ok = rest.split_whitespace().any(|word| word == "OK");
         facts.extend(count.map(|n| Fact::OutOfBounds(OutOfBounds { count: n as u64, ok })));
     } else if let Some(columns) = columns(line) {
         facts.push(Fact::Columns(columns));
@@ -153,7 +153,7 @@ pub(super) fn program(word: &str) -> Option<Operation> {
 }
 
 fn number_after_colon(line: &str) -> Option<f64> {
-    let (_, value) = line.rsplit_once(':')?;
+    let (_, value) = line.split_once(':')?;
     first_word(value).parse().ok().filter(|x: &f64| x.is_finite())
 }
 

@@ -271,3 +271,28 @@ fn doubtful_rows(table: &Table, remarks: &mut Vec<(usize, String)>) {
         }
     }
 }
+
+/// The operation that a file's name mentions (`h100-2n-allreduce.txt`, `all_gather_perf.log`).
+pub(super) fn operation_of_name(name: &str) -> Option<Operation> {
+    let base = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
+    let joined: String = base.chars().filter(|c| !"_- .".contains(*c)).collect();
+    // Longer names first, so that `allreduce` is no `reduce`.
+    [
+        ("reducescatter", Operation::ReduceScatter),
+        ("hypercube", Operation::Hypercube),
+        ("allreduce", Operation::AllReduce),
+        ("allgather", Operation::AllGather),
+        ("alltoallv", Operation::AllToAllV),
+        ("broadcast", Operation::Broadcast),
+        ("alltoall", Operation::AllToAll),
+        ("sendrecv", Operation::SendRecv),
+        ("all2all", Operation::AllToAll),
+        ("scatter", Operation::Scatter),
+        ("gather", Operation::Gather),
+        ("reduce", Operation::Reduce),
+        ("bcast", Operation::Broadcast),
+    ]
+    .into_iter()
+    .find(|(key, _)| joined.contains(key))
+    .map(|(_, op)| op)
+}

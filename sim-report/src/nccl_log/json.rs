@@ -245,15 +245,19 @@ fn salvage(rest: &[u8], start: usize, all: &[u8], scan: &mut Scan<'_>) -> Result
     head(&document, line_of(all, start), scan);
     let mut any = false;
     let mut at = open;
+    let mut line = line_of(all, start + open);
     for index in 0.. {
-        while rest.get(at).is_some_and(|b| b.is_ascii_whitespace() || *b == b',') {
+        while let Some(b) = rest.get(at).filter(|b| b.is_ascii_whitespace() || **b == b',') {
+            line += usize::from(*b == b'\n');
             at += 1;
         }
         let Some(tail) = rest.get(at..) else { break };
         let mut objects = serde_json::Deserializer::from_slice(tail).into_iter::<Value>();
         let Some(Ok(object @ Value::Object(_))) = objects.next() else { break };
-        any |= take_row(&object, index, line_of(all, start + at), scan)?;
-        at += objects.byte_offset();
+        any |= take_row(&object, index, line, scan)?;
+        let used = objects.byte_offset();
+        line += line_of(tail, used) - 1;
+        at += used;
     }
     Ok(any)
 }

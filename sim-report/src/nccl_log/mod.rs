@@ -16,6 +16,7 @@
 //! ```
 
 mod error;
+mod evidence;
 mod header;
 mod infer;
 mod json;
@@ -51,11 +52,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1 GiB of text, 64 MiB of JSON, lines of 64 KiB, 200,000 rows, 200,000 ranks, 100 warnings.
+    /// 1 GiB of text, 32 MiB of JSON, lines of 64 KiB, 200,000 rows, 200,000 ranks, 100 warnings.
     fn default() -> Self {
         Self {
             bytes: 1 << 30,
-            whole_bytes: 64 << 20,
+            whole_bytes: 32 << 20,
             line_bytes: 64 << 10,
             rows: 200_000,
             devices: 200_000,
@@ -108,5 +109,7 @@ fn scan_lines<R: Read>(lines: &mut lines::Lines<'_, R>, scan: &mut scan::Scan<'_
     Ok(())
 }
 
+#[cfg(test)]
+mod corpus;
 #[cfg(test)]
 mod tests;

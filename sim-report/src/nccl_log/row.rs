@@ -48,14 +48,28 @@ pub(super) enum Parsed {
     },
 }
 
+/// What is known about the columns of the rows to come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) layout: Layout,
+    /// Rows have confirmed it; else only a header or one row says so.
+    pub(super) sure: bool,
+}
+
+/// Where the rows of a line begin: the byte offsets of their size words. More than one if line ends were lost.
+pub(super) fn starts(line: &str) -> Vec<usize> {
+    let words = words(line);
+    (2..words.len()).filter_map(|i| anchor_at(&words, i).map(|_| words[i - 2].at)).collect()
+}
+
 /// Reads a line as a row.
 ///
-/// `expected` are the columns of the table's rows so far; `ended` is false for a last line without an end, whose last
-/// word may be cut.
-pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<&Layout>) -> Parsed {
+/// `ended` is false for a last line without an end, whose last word may be cut.
+pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<Expected>) -> Parsed {
     let words = words(line);
-    let Some((anchor, bytes, count, dtype)) = anchor(&words) else { return Parsed::NotARow };
-    let mut layout = Layout::default();
+    let Some((anchor, bytes, count, dtype)) = (2..words.len()).find_map(|i| anchor_at(&words, i)) else {
+        return Parsed::NotARow;
+    };
     let mut rest = &words[anchor + 1..];
     let mut row = Row {
         bytes: Bytes::new(bytes),
@@ -67,56 +81,30 @@ pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<&La
         in_place: None,
         line: number,
     };
+    let mut layout = Layout::default();
     if let Some(word) = rest.first().filter(|w| is_redop(w.text)) {
         layout.redop = true;
         row.redop = (word.text != "none").then(|| word.text.to_owned());
         rest = &rest[1..];
     }
-    let damaged = |row, layout, at, message| Parsed::Damaged { row, layout, at, message };
-    if let [.., date, time] = rest
-        && is_date(date.text)
-        && is_clock(time.text)
-    {
-        layout.stamp = true;
-        rest = &rest[..rest.len() - 2];
+    // What follows the figures: nothing, a time stamp, or what another process wrote on the same line.
+    let figures = rest.iter().take_while(|w| is_figure(w.text)).count();
+    if let [date, time, ..] = &rest[figures..] {
+        layout.stamp = is_date(date.text) && is_clock(time.text);
     }
-    let expected = expected.filter(|e| e.redop == layout.redop);
-    let matched = match expected {
-        Some(e) if columns(e) == rest.len() => Some(*e),
-        // A shorter row than its neighbours is damaged, never another layout.
-        Some(e) if rest.len() < columns(e) => None,
-        _ => by_number(rest.len()),
+    let expected = expected.filter(|e| e.layout.redop == layout.redop);
+    let shape = match expected {
+        Some(e) if columns(&e.layout) == figures => Some(e.layout),
+        Some(e) if e.sure => None,
+        _ => by_number(figures),
     };
-    let Some(shape) = matched else {
-        let shape = expected.copied().or_else(|| first_half_shape(rest));
-        let end = words.last().map_or(0, |w| w.at + w.text.len());
-        let (want, message) = match expected {
-            Some(e) => (
-                Some(columns(e)),
-                format!("the row has {} columns after type and redop, its table has {}", rest.len(), columns(e)),
-            ),
-            None => {
-                (None, format!("the row has {} columns after type and redop; known layouts have 8 to 19", rest.len()))
-            }
-        };
-        let longer = want.is_some_and(|want| rest.len() > want);
-        let mut at = end;
-        if let Some(shape) = shape {
-            layout = Layout { redop: layout.redop, stamp: layout.stamp, ..shape };
-            let trusted = if ended || longer { rest } else { &rest[..rest.len().saturating_sub(1)] };
-            if let Some(after) = root(&mut row, &layout, trusted)
-                && after.len() >= half(&layout)
-            {
-                match timing(&after[..half(&layout)], &mut layout) {
-                    Ok(timing) => row.out_of_place = timing,
-                    Err(bad) => at = bad.at,
-                }
-            }
-        }
-        return damaged(row, layout, at, message);
+    let end = words.last().map_or(0, |w| w.at + w.text.len());
+    let Some(shape) = shape else {
+        return incomplete(row, layout, rest, (figures, end, ended), expected);
     };
     layout = Layout { redop: layout.redop, stamp: layout.stamp, ..shape };
-    let Some(halves) = root(&mut row, &layout, rest) else {
+    let damaged = |row, layout, at, message| Parsed::Damaged { row, layout, at, message };
+    let Some(halves) = root(&mut row, &layout, &rest[..figures]) else {
         let word = rest[0];
         return damaged(row, layout, word.at, format!("`{}` is no root rank (an integer, -1 for none)", word.text));
     };
@@ -135,18 +123,78 @@ pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<&La
         let at = words[anchor].at;
         return damaged(row, layout, at, "the row has no time (N/A in both halves)".to_owned());
     }
+    if expected.is_some_and(|e| columns(&e.layout) != figures) && !plausible(&row) {
+        // Another layout than expected, by chance of the damage.
+        let message = column_message(figures, expected);
+        let row = Row { out_of_place: None, in_place: None, ..row };
+        return damaged(row, layout, end, message);
+    }
     Parsed::Complete(row, layout)
 }
 
-/// The type word with a size and a count before it. The size may hang on a label (`[1,0]<stdout>:1024`, `0:8`).
-fn anchor(words: &[Word<'_>]) -> Option<(usize, u64, u64, DataType)> {
-    (2..words.len()).find_map(|i| {
-        let dtype = DataType::from_name(words[i].text)?;
-        let count = integer(words[i - 1].text)?;
-        let size = words[i - 2].text;
-        let size = size.rsplit([':', '>', ']', '#']).next().unwrap_or(size);
-        Some((i, integer(size)?, count, dtype))
+/// A row without the right number of figures: its first half is kept if that is whole and plausible.
+fn incomplete(
+    mut row: Row,
+    seen: Layout,
+    rest: &[Word<'_>],
+    (figures, end, ended): (usize, usize, bool),
+    expected: Option<Expected>,
+) -> Parsed {
+    let message = match rest.get(figures).filter(|_| expected.is_none_or(|e| figures < columns(&e.layout))) {
+        Some(word) => format!("`{}` is no number of the kind that belongs there", super::error::shorten(word.text, 20)),
+        None => column_message(figures, expected),
+    };
+    let at = rest.get(figures).map_or(end, |w| w.at);
+    let Some(shape) = expected.map(|e| e.layout).or_else(|| first_half_shape(rest)) else {
+        return Parsed::Damaged { row, layout: seen, at, message };
+    };
+    let mut layout = Layout { redop: seen.redop, stamp: seen.stamp, ..shape };
+    // The last word of a cut line may be cut itself.
+    let trusted = if ended || figures < rest.len() { figures } else { figures.saturating_sub(1) };
+    if figures < columns(&layout)
+        && let Some(after) = root(&mut row, &layout, &rest[..trusted])
+        && let Some(first) = after.get(..half(&layout))
+    {
+        row.out_of_place = timing(first, &mut layout).ok().flatten();
+        if !plausible(&row) {
+            row.out_of_place = None;
+        }
+    }
+    Parsed::Damaged { row, layout, at, message }
+}
+
+fn column_message(figures: usize, expected: Option<Expected>) -> String {
+    match expected {
+        Some(e) => format!("{figures} figures after type and redop, where the table has {}", columns(&e.layout)),
+        None => format!("{figures} figures after type and redop, where known layouts have 8 to 19"),
+    }
+}
+
+/// True unless size over time contradicts algbw by more than any convention does (a factor of two for the scaled
+/// one, a thousand for milliseconds).
+fn plausible(row: &Row) -> bool {
+    [row.out_of_place, row.in_place].into_iter().flatten().all(|t| {
+        if row.bytes.get() > 0 && t.time_us <= 0.0 {
+            return false;
+        }
+        let algbw = row.bytes.get() as f64 / t.time_us / 1e3;
+        let ratio = algbw / t.algbw;
+        (algbw < 0.1 && t.algbw < 0.2) || (0.4..=2.6).contains(&ratio) || (900.0..=1100.0).contains(&ratio)
     })
+}
+
+/// A figure of a half: a number, N/A, a percentage.
+fn is_figure(word: &str) -> bool {
+    matches!(word, "N/A" | "-nan") || word.trim_end_matches('%').parse::<f64>().is_ok()
+}
+
+/// The type word at `i` with a size and a count before it. The size may hang on a label (`[1,0]<stdout>:1024`, `0:8`).
+fn anchor_at(words: &[Word<'_>], i: usize) -> Option<(usize, u64, u64, DataType)> {
+    let dtype = DataType::from_name(words[i].text)?;
+    let count = integer(words[i - 1].text)?;
+    let size = words[i - 2].text;
+    let size = size.rsplit([':', '>', ']', '#']).next().unwrap_or(size);
+    Some((i, integer(size)?, count, dtype))
 }
 
 /// An unsigned integer of digits only.

@@ -6,10 +6,11 @@ use indexmap::IndexMap;
 
 use super::Limits;
 use super::error::{LogError, LogErrorKind, shorten};
+use super::evidence::{Evidence, foreign};
 use super::header::{self, Fact};
 use super::infer::{self, Said};
 use super::lines::Line;
-use super::row::{self, Parsed};
+use super::row::{self, Expected, Parsed};
 use super::types::{
     Convention, Device, Layout, LogWarning, NcclLog, OperationSource, Parameters, RanksSource, Row, Table,
 };
@@ -31,6 +32,8 @@ struct Run {
 struct Open {
     rows: Vec<Row>,
     layout: Option<Layout>,
+    /// Two rows, or a row and a header, agree on the layout.
+    sure: bool,
     columns: Option<Layout>,
     out_of_bounds: Option<super::types::OutOfBounds>,
     average: Option<f64>,
@@ -62,22 +65,6 @@ pub(super) struct Scan<'l> {
     file_name: Option<Operation>,
 }
 
-/// What to say if no row is found.
-#[derive(Debug, Default)]
-struct Evidence {
-    lines: usize,
-    ink: bool,
-    binary: bool,
-    /// A header, banner or rank line was seen.
-    nccl_tests: bool,
-    nccl_info: Option<usize>,
-    damaged: Option<LogError>,
-    failure: Option<(usize, String)>,
-    last: (usize, String),
-    first: (usize, String),
-    foreign: Option<(usize, &'static str)>,
-}
-
 impl<'l> Scan<'l> {
     pub(super) fn new(name: Option<&str>, limits: &'l Limits) -> Self {
         Self {
@@ -92,7 +79,7 @@ impl<'l> Scan<'l> {
             rows: 0,
             cut: None,
             evidence: Evidence::default(),
-            file_name: name.and_then(operation_of_name),
+            file_name: name.and_then(infer::operation_of_name),
         }
     }
 
@@ -127,50 +114,78 @@ impl<'l> Scan<'l> {
         Ok(())
     }
 
+    /// Takes a line in. Where line ends were lost, it may hold several rows and what belongs around them.
     fn part(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
+        let starts = row::starts(text);
+        let Some(first) = starts.first() else { return self.no_row(text, number, ended) };
         let label = header::label(text);
-        let expected = self.expected(label);
-        match row::parse(text, number, ended, expected.as_ref()) {
-            Parsed::Complete(row, layout) => {
-                self.give_up_cut();
-                return self.take_row(label, row, layout);
-            }
+        if text[..*first].contains("# ") {
+            self.pieces(&text[..*first], number, label);
+        }
+        for (i, start) in starts.iter().enumerate() {
+            let start = if i == 0 { 0 } else { *start };
+            let next = starts.get(i + 1).copied().unwrap_or(text.len());
+            let row = &text[start..next];
+            let from = if i == 0 { *first } else { 0 };
+            let end = row[from..].find(" #").map_or(row.len(), |at| from + at);
+            self.row((&row[..end], start, text), number, ended || end < row.len() || next < text.len(), label)?;
+            self.pieces(&row[end..], number, label);
+        }
+        Ok(())
+    }
+
+    /// The facts of a text that may have lost its line ends: every `#` begins a line.
+    fn pieces(&mut self, text: &str, number: usize, label: Option<&str>) {
+        for piece in text.split("# ").filter(|piece| !piece.trim().is_empty()) {
+            self.facts(piece, number, label);
+        }
+    }
+
+    /// Takes a row in; it begins at `start` of `line`.
+    fn row(
+        &mut self,
+        (text, start, line): (&str, usize, &str),
+        number: usize,
+        ended: bool,
+        label: Option<&str>,
+    ) -> Result<(), LogError> {
+        self.cut = None;
+        match row::parse(text, number, ended, self.expected(label)) {
+            Parsed::Complete(row, layout) => self.take_row(label, row, layout),
             Parsed::Damaged { row, layout, at, message } => {
-                self.give_up_cut();
-                let column = text[..at].chars().count() + 1;
-                let kept = row.out_of_place.is_some() || row.in_place.is_some();
-                let made = if kept { "its readable half is kept" } else { "it is left out" };
+                let column = line[..start + at].chars().count() + 1;
+                let half = row.out_of_place.is_some();
+                let made = if half { "its readable half is kept" } else { "it is left out" };
                 if self.evidence.damaged.is_none() {
-                    self.evidence.damaged = Some(
-                        LogError::new(LogErrorKind::Damaged, number, column, message.clone())
-                            .text(text)
-                            .hint("the row is cut or garbled: take the log from the file that the run wrote, not from a terminal"),
-                    );
+                    let hint =
+                        "the row is cut or garbled: take the log from the file that the run wrote, not from a terminal";
+                    let error = LogError::new(LogErrorKind::Damaged, number, column, message.clone());
+                    self.evidence.damaged = Some(error.text(line).hint(hint));
                 }
                 self.cut = Some(Cut { line: number, text: text.to_owned(), label: label.map(str::to_owned) });
                 self.warn(number, column, format!("a damaged row ({message}); {made}"));
-                if kept && self.open.get(&label.map(str::to_owned)).is_some_and(|open| !open.rows.is_empty()) {
+                // Half a row can join a table, not begin one.
+                if half && self.open.get(&label.map(str::to_owned)).is_some_and(|open| !open.rows.is_empty()) {
                     return self.take_row(label, row, layout);
                 }
-                return Ok(());
+                Ok(())
             }
-            Parsed::NotARow => {}
+            Parsed::NotARow => Ok(()),
         }
+    }
+
+    fn no_row(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
         if let Some(cut) = self.cut.take()
             && self.continues(&cut, text, number, ended)?
         {
             return Ok(());
         }
-        self.facts(text, number, label);
+        self.facts(text, number, header::label(text));
         if !ended && text.trim_start().starts_with(|c: char| c.is_ascii_digit()) && row::words(text).len() < 3 {
             let column = text.chars().count() + 1;
             self.warn(number, column, "the last line is cut; it is left out");
         }
         Ok(())
-    }
-
-    fn give_up_cut(&mut self) {
-        self.cut = None;
     }
 
     /// Tries to read a wrapped line together with the cut row before it.
@@ -182,7 +197,7 @@ impl<'l> Scan<'l> {
         }
         let joined = format!("{} {}", cut.text.trim_end(), text.trim_start());
         let expected = self.expected(cut.label.as_deref());
-        let Parsed::Complete(row, layout) = row::parse(&joined, cut.line, ended, expected.as_ref()) else {
+        let Parsed::Complete(row, layout) = row::parse(&joined, cut.line, ended, expected) else {
             return Ok(false);
         };
         if let Some(open) = self.open.get_mut(&cut.label)
@@ -199,9 +214,14 @@ impl<'l> Scan<'l> {
         Ok(true)
     }
 
-    fn expected(&self, label: Option<&str>) -> Option<Layout> {
+    fn expected(&self, label: Option<&str>) -> Option<Expected> {
         let open = self.open.get(&label.map(str::to_owned));
-        open.and_then(|open| open.layout.or(open.columns)).or(self.run.columns)
+        if let Some(layout) = open.and_then(|open| open.layout) {
+            let sure = open.is_some_and(|open| open.sure);
+            return Some(Expected { layout, sure });
+        }
+        let header = open.and_then(|open| open.columns).or(self.run.columns)?;
+        Some(Expected { layout: header, sure: false })
     }
 
     pub(super) fn take_row(&mut self, label: Option<&str>, row: Row, layout: Layout) -> Result<(), LogError> {
@@ -210,27 +230,29 @@ impl<'l> Scan<'l> {
         }
         self.rows += 1;
         let columns = self.run.columns;
+        let line = row.line;
         let open = self.open.entry(label.map(str::to_owned)).or_default();
         if open.columns.is_none() {
             open.columns = columns;
         }
-        let header = open.columns.unwrap_or_default();
-        let layout = Layout {
-            cpu_time: header.cpu_time,
-            max_error: layout.max_error || open.layout.is_some_and(|l| l.max_error),
-            ..layout
+        let max_error = layout.max_error || open.layout.is_some_and(|l| l.max_error);
+        let layout =
+            Layout { cpu_time: open.columns.is_some_and(|c| c.cpu_time) || layout.cpu_time, max_error, ..layout };
+        let whole = row.out_of_place.is_some() && row.in_place.is_some();
+        // Layouts are the same if their columns are: an error can look like a count in single rows.
+        let same = |other: Layout| {
+            let columns = |l: Layout| (l.redop, l.root, l.copybw, l.spread);
+            columns(other) == columns(layout)
         };
-        if let Some(seen) = open.layout
-            && (Layout { max_error: false, ..seen }) != (Layout { max_error: false, ..layout })
-        {
-            let line = row.line;
-            open.rows.push(row);
-            open.layout = Some(layout);
-            self.warn(line, 1, "the columns differ from those of the rows before");
-            return Ok(());
+        let changed = open.layout.is_some_and(|seen| !same(seen));
+        if !changed && whole {
+            open.sure |= open.layout.is_some() || open.columns.is_some_and(same);
         }
         open.layout = Some(layout);
         open.rows.push(row);
+        if changed {
+            self.warn(line, 1, "the columns differ from those of the rows before");
+        }
         Ok(())
     }
 
@@ -397,84 +419,4 @@ impl<'l> Scan<'l> {
             more_warnings: self.more_warnings,
         })
     }
-}
-
-impl Evidence {
-    fn explain(self) -> LogError {
-        use LogErrorKind::{Binary, Damaged, Empty, NoRow, NotALog};
-        if let Some(error) = self.damaged {
-            debug_assert_eq!(error.kind, Damaged);
-            return error;
-        }
-        if !self.ink && !self.binary {
-            return LogError::new(Empty, 1, 1, "the log is empty")
-                .hint("did the run write its output to another file?");
-        }
-        if let Some((line, text)) = self.failure {
-            return LogError::new(NoRow, line, 1, "the run failed before it printed a row")
-                .text(&text)
-                .hint("mend the run first; NCCL_DEBUG=WARN says more");
-        }
-        let (line, text) = self.last;
-        if self.nccl_tests {
-            return LogError::new(NoRow, line, 1, "the run's header is there, but the log ends before the first row")
-                .text(&text)
-                .hint("the run was stopped, hangs, or its output was cut");
-        }
-        if let Some((line, what)) = self.foreign {
-            return LogError::new(NotALog, line, 1, format!("this looks like {what}"));
-        }
-        if let Some(line) = self.nccl_info {
-            return LogError::new(NoRow, line, 1, "there are lines of NCCL, but nothing that nccl-tests printed")
-                .hint("the output of rank 0 holds the table");
-        }
-        if self.binary {
-            return LogError::new(Binary, 1, 1, "the file is not text").expected("the text that nccl-tests printed");
-        }
-        let (line, text) = self.first;
-        LogError::new(NotALog, line, 1, "nothing here comes from nccl-tests").text(&text)
-    }
-}
-
-/// The operation that a file's name mentions (`h100-2n-allreduce.txt`, `all_gather_perf.log`).
-fn operation_of_name(name: &str) -> Option<Operation> {
-    let base = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
-    let joined: String = base.chars().filter(|c| !"_- .".contains(*c)).collect();
-    // Longer names first, so that `allreduce` is no `reduce`.
-    [
-        ("reducescatter", Operation::ReduceScatter),
-        ("hypercube", Operation::Hypercube),
-        ("allreduce", Operation::AllReduce),
-        ("allgather", Operation::AllGather),
-        ("alltoallv", Operation::AllToAllV),
-        ("broadcast", Operation::Broadcast),
-        ("alltoall", Operation::AllToAll),
-        ("sendrecv", Operation::SendRecv),
-        ("all2all", Operation::AllToAll),
-        ("scatter", Operation::Scatter),
-        ("gather", Operation::Gather),
-        ("reduce", Operation::Reduce),
-        ("bcast", Operation::Broadcast),
-    ]
-    .into_iter()
-    .find(|(key, _)| joined.contains(key))
-    .map(|(_, op)| op)
-}
-
-/// Other tools' output that people confuse with a log.
-fn foreign(line: &str) -> Option<&'static str> {
-    let line = line.trim_start();
-    [
-        ("<!DOCTYPE", "a web page"),
-        ("<html", "a web page"),
-        ("#bytes     #iterations", "output of perftest (ib_write_bw and the like)"),
-        ("# OSU MPI", "output of the OSU micro-benchmarks"),
-        ("[[workload]]", "a scenario file"),
-        ("\tGPU0", "output of nvidia-smi topo -m"),
-        ("GPU0", "output of nvidia-smi topo -m"),
-        ("<system version", "a topology of NCCL (XML)"),
-    ]
-    .into_iter()
-    .find(|(sign, _)| line.starts_with(sign))
-    .map(|(_, what)| what)
 }
