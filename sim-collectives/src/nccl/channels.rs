@@ -118,7 +118,8 @@ pub struct ChannelPart {
     pub bytes: u64,
 }
 
-/// How a call's data lies on its channels: in order, without gaps, the first, the middle ones and the last of different size.
+/// How a call's data lies on its channels: in order, without gaps, the first, the middle ones and the last of different
+/// size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelSplit {
     /// The first channel.
@@ -205,8 +206,8 @@ pub struct ChannelCursor {
 }
 
 impl ChannelCursor {
-    /// A cursor for calls of `traffic` bytes in all (the sum over calls of bytes × traffic per byte, × 4 for LL, at least 32 KiB
-    /// each) over `channels` channels.
+    /// A cursor for calls of `traffic` bytes in all (the sum over calls of bytes × traffic per byte, × 4 for LL, at
+    /// least 32 KiB each) over `channels` channels.
     #[must_use]
     pub fn new(traffic: u64, channels: u32) -> Self {
         let channels = u64::from(channels.max(1));

@@ -74,10 +74,11 @@ impl fmt::Display for NoCandidate {
 impl core::error::Error for NoCandidate {}
 
 impl Communicator {
-    /// The time that the selection model predicts for a lone call of `bytes`, µs; `None` if the combination is not offered.
+    /// The time that the selection model predicts for a lone call of `bytes`, µs; `None` if the combination is not
+    /// offered.
     ///
-    /// `bytes` is the larger of the send and receive buffers of the whole call: the buffer of an all-reduce, ranks × count
-    /// of an all-gather or reduce-scatter.
+    /// `bytes` is the larger of the send and receive buffers of the whole call: the buffer of an all-reduce, ranks ×
+    /// count of an all-gather or reduce-scatter.
     #[must_use]
     pub fn predict_us(
         &self,
@@ -89,7 +90,8 @@ impl Communicator {
         self.predict_grouped_us(operation, algorithm, protocol, bytes, 1)
     }
 
-    /// The predicted time of `tasks` calls in one group of `bytes` in all, µs: their latencies run in a pipeline over the channels.
+    /// The predicted time of `tasks` calls in one group of `bytes` in all, µs: their latencies run in a pipeline over
+    /// the channels.
     #[must_use]
     pub fn predict_grouped_us(
         &self,
@@ -172,8 +174,8 @@ impl Communicator {
         if algorithm == Algorithm::Ring && sum && all_ranks { 1024.0 } else { 1.0 }
     }
 
-    /// What NCCL would run for a sum of floats of `bytes` (see [`predict_us`](Self::predict_us)): the cheapest combination; a
-    /// tie goes to the first in NCCL's order.
+    /// What NCCL would run for a sum of floats of `bytes` (see [`predict_us`](Self::predict_us)): the cheapest
+    /// combination; a tie goes to the first in NCCL's order.
     ///
     /// # Errors
     /// If nothing is offered: for sends and receives, a single rank, or when the environment variables exclude all.

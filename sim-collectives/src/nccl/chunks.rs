@@ -95,8 +95,8 @@ impl Communicator {
         Buffers::of(self.knobs())
     }
 
-    /// Chunks and slices for the portion of one channel: `portion` is that channel's share of the whole call in bytes (for
-    /// all-gather and reduce-scatter the per-rank share times the number of ranks). `channels` matters for CollNet
+    /// Chunks and slices for the portion of one channel: `portion` is that channel's share of the whole call in bytes
+    /// (for all-gather and reduce-scatter the per-rank share times the number of ranks). `channels` matters for CollNet
     /// alone, which looks at the whole call: give it `portion` × `channels` bytes in all.
     #[must_use]
     pub fn chunking(

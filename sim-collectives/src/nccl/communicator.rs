@@ -35,8 +35,8 @@ impl Communicator {
         Ok(Self::assemble(facts, graphs, None, version, knobs))
     }
 
-    /// A communicator on given graphs, as a tuning file or a log states them. `channels` is the final count; `None` derives it
-    /// from the graphs.
+    /// A communicator on given graphs, as a tuning file or a log states them. `channels` is the final count; `None`
+    /// derives it from the graphs.
     ///
     /// # Errors
     /// If a figure of the facts is one that no machine has.
@@ -139,8 +139,8 @@ fn obey(mut facts: Facts, knobs: &Knobs) -> Facts {
     facts
 }
 
-/// Channels before clamping (`src/graph/connect.cc`, `ncclTopoPostset`): the ring's twice, half as many again with CollNet, and
-/// twice more on Hopper and later between nodes where few fast rings were found.
+/// Channels before clamping (`src/graph/connect.cc`, `ncclTopoPostset`): the ring's twice, half as many again with
+/// CollNet, and twice more on Hopper and later between nodes where few fast rings were found.
 fn channel_count(facts: &Facts, graphs: &Graphs, version: Version) -> u32 {
     let ring = &graphs.ring;
     let mut channels = ring.channels.min(graphs.tree.channels) * 2;

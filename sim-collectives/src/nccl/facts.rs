@@ -90,9 +90,9 @@ pub enum CrossNic {
     Auto,
 }
 
-/// One communicator's machine, as NCCL's topology detection would describe it. A *node* is what shares NVLink: one host,
-/// or a whole multi-node NVLink domain. All rates are NCCL's planning figures (see [`nvlink_gbps`](super::nvlink_gbps)), GB/s in
-/// one direction.
+/// One communicator's machine, as NCCL's topology detection would describe it. A *node* is what shares NVLink: one
+/// host, or a whole multi-node NVLink domain. All rates are NCCL's planning figures (see
+/// [`nvlink_gbps`](super::nvlink_gbps)), GB/s in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Compute capability times ten, the least over all GPUs: 70 Volta, 80 A100, 90 Hopper, 100 Blackwell.
@@ -109,8 +109,8 @@ pub struct Facts {
     pub nvlink_total_gbps: f64,
     /// NVLink rate of one link, for the channel count of point-to-point; 0 without NVLink.
     pub nvlink_link_gbps: f64,
-    /// Best path between two GPUs of a node: the NVLink total through NVSwitch, one bundle in a mesh, the slowest part of a
-    /// PCIe path (the socket link where a ring must cross it).
+    /// Best path between two GPUs of a node: the NVLink total through NVSwitch, one bundle in a mesh, the slowest part
+    /// of a PCIe path (the socket link where a ring must cross it).
     pub intra_gbps: f64,
     /// Worst path class between neighbours of the ring inside a node.
     pub intra_path: PathType,
@@ -153,9 +153,10 @@ pub struct FactsError {
 }
 
 impl Facts {
-    /// `nodes` nodes of `gpus_per_node` GPUs on NVSwitch, the rest as a common server of that generation has it: 12 NVLinks up
-    /// to Ampere and 18 from Hopper on, one NIC per GPU (200 Gb/s up to Ampere, 400 Gb/s after) behind a PCIe switch of its
-    /// GPU's (two GPUs' up to Ampere), Intel hosts, no in-network reduction. Every field can be changed after.
+    /// `nodes` nodes of `gpus_per_node` GPUs on NVSwitch, the rest as a common server of that generation has it: 12
+    /// NVLinks up to Ampere and 18 from Hopper on, one NIC per GPU (200 Gb/s up to Ampere, 400 Gb/s after) behind a
+    /// PCIe switch of its GPU's (two GPUs' up to Ampere), Intel hosts, no in-network reduction. Every field can be
+    /// changed after.
     #[must_use]
     pub fn nvswitch(compute_cap: u32, gpus_per_node: u32, nodes: u32) -> Self {
         let hopper = compute_cap >= 90;
@@ -186,8 +187,8 @@ impl Facts {
         }
     }
 
-    /// `nodes` nodes of `gpus_per_node` GPUs that reach each other by PCIe only, at `pci_gbps` through the host bridge, with one
-    /// NIC of `nic_gbps` per node (0: none).
+    /// `nodes` nodes of `gpus_per_node` GPUs that reach each other by PCIe only, at `pci_gbps` through the host bridge,
+    /// with one NIC of `nic_gbps` per node (0: none).
     #[must_use]
     pub fn pcie(compute_cap: u32, gpus_per_node: u32, nodes: u32, pci_gbps: f64, nic_gbps: f64) -> Self {
         Self {

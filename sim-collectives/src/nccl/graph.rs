@@ -31,7 +31,8 @@ impl Pattern {
     }
 }
 
-/// One search result. These are the *search* figures that the tuning uses; the communicator then runs twice the channels.
+/// One search result. These are the *search* figures that the tuning uses; the communicator then runs twice the
+/// channels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
     /// Channels found.

@@ -1,16 +1,16 @@
 //! The search for channels, in closed form for the regular machines that [`Facts`] describes.
 //!
-//! NCCL (`src/graph/search.cc`) tries, from the fastest listed speed down, how many channels of that speed its links can
-//! carry, relaxes its wishes in a fixed order, and keeps the best of channels × speed. On a machine whose GPUs and NICs are all
-//! alike the number of channels of a speed follows from the load that one channel puts on each link, so no back-tracking is
-//! needed:
+//! NCCL (`src/graph/search.cc`) tries, from the fastest listed speed down, how many channels of that speed its links
+//! can carry, relaxes its wishes in a fixed order, and keeps the best of channels × speed. On a machine whose GPUs and
+//! NICs are all alike the number of channels of a speed follows from the load that one channel puts on each link, so no
+//! back-tracking is needed:
 //!
 //! * a ring inside a node loads every GPU's NVLink once; between nodes it loads them once if it returns to its NIC
 //!   through another GPU (PXN), and (g − 1)/g times if it leaves through the NIC of its last GPU;
 //! * an NVLS channel loads every GPU once each way and its head twice, so that h heads allow (h + 1) × speed ≤ total.
 //!
-//! With `NCCL_CROSS_NIC=2` NCCL swaps NICs between pairs of channels "if not good enough" without; here a ring that keeps its NIC
-//! is good enough from 90 % of what the swap would give.
+//! With `NCCL_CROSS_NIC=2` NCCL swaps NICs between pairs of channels "if not good enough" without; here a ring that
+//! keeps its NIC is good enough from 90 % of what the swap would give.
 
 use super::facts::{CrossNic, Facts};
 use super::graph::{Graph, Graphs, Pattern};

@@ -1,6 +1,7 @@
 //! What NCCL's search takes a link to carry, GB/s one way (`src/graph/topo.h`, `src/graph/topo.cc`).
 //!
-//! These are planning figures below the data-sheet rates: 20.6 of 25 GB/s for an NVLink 4, 48 of 63 GB/s for PCIe 5 x16.
+//! These are planning figures below the data-sheet rates: 20.6 of 25 GB/s for an NVLink 4, 48 of 63 GB/s for PCIe 5
+//! x16.
 
 use super::facts::HostCpu;
 use super::version::Version;

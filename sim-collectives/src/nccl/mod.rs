@@ -1,13 +1,13 @@
 //! How NCCL decides: pure functions from what the library sees to what it does.
 //!
-//! The model follows NCCL 2.30.7 (`src/graph/*.cc`, `src/enqueue.cc`, `src/include/device.h`); what differs from 2.18 on
-//! is applied by [`Version`]. It works in the order in which the library does:
+//! The model follows NCCL 2.30.7 (`src/graph/*.cc`, `src/enqueue.cc`, `src/include/device.h`); what differs from 2.18
+//! on is applied by [`Version`]. It works in the order in which the library does:
 //!
 //! 1. [`Facts`] are what the topology detection finds; [`search`] turns them into [`Graphs`].
 //! 2. [`Communicator`] holds the graphs, the channel count and one [`CostTable`] per collective.
 //! 3. [`Communicator::choose`] picks the cheapest [`Algorithm`] and [`Protocol`], then channels and threads;
 //!    [`Communicator::candidates`] says why a combination is not offered.
-//! 4. [`split`] divides the data over channels, [`Communicator::chunking`] cuts a channel's portion into chunks and slices.
+//! 4. [`split`] divides the data over channels, [`Communicator::chunking`] cuts a channel's portion into chunks.
 //! 5. [`double_binary_tree`], [`p2p_rounds`] and [`qp_split`] give the shapes that the transfers follow.
 //!
 //! Units are NCCL's own, so that its constants can be read against the source: latencies in µs, bandwidths in GB/s

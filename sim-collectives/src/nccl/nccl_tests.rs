@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::Operation;
 
-/// busbw over algbw: 2(n − 1)/n for all-reduce, (n − 1)/n for the operations over parts, 1 otherwise; 1 for a single rank of
-/// those with one buffer.
+/// busbw over algbw: 2(n − 1)/n for all-reduce, (n − 1)/n for the operations over parts, 1 otherwise.
 #[must_use]
 pub fn bus_factor(operation: Operation, ranks: u32) -> f64 {
     let n = f64::from(ranks.max(1));
@@ -41,8 +40,8 @@ pub struct TestCount {
     pub bytes: u64,
 }
 
-/// The count of a row of nccl-tests: where a buffer is divided among ranks, the share is trimmed to a multiple of 16 bytes (since
-/// late 2024), so the printed size can be smaller than asked, even 0.
+/// The count of a row of nccl-tests: where a buffer is divided among ranks, the share is trimmed to a multiple of 16
+/// bytes (since late 2024), so the printed size can be smaller than asked, even 0.
 #[must_use]
 pub const fn test_count(operation: Operation, bytes: u64, element: u64, ranks: u32) -> TestCount {
     let element = if element == 0 { 1 } else { element };

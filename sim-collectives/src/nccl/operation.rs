@@ -79,8 +79,8 @@ impl Operation {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
     }
 
-    /// Bytes that cross a rank's links per byte of the per-rank count (`ncclFuncTrafficPerByte`, `src/include/device.h`):
-    /// 2 for all-reduce, the number of ranks for all-gather and reduce-scatter, 1 otherwise.
+    /// Bytes that cross a rank's links per byte of the per-rank count (`ncclFuncTrafficPerByte`,
+    /// `src/include/device.h`): 2 for all-reduce, the number of ranks for all-gather and reduce-scatter, 1 otherwise.
     #[must_use]
     pub const fn traffic_per_byte(self, ranks: u32) -> u64 {
         match self {

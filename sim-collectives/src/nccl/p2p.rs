@@ -13,9 +13,9 @@ const PART_ALIGN: u64 = 4 * KIB;
 
 /// The peers of `rank` in the order of a grouped all-to-all, as (send to, receive from); round 0 is the rank itself.
 ///
-/// On one node round d sends to rank + d and receives from rank − d. Over nodes, ranks form groups of 8 (or the largest smaller
-/// number that divides a node); group distances follow 0, 1, 3, 6, 10 … modulo the next power of two, those beyond the
-/// group count skipped, and within a pair of groups all local offsets follow each other.
+/// On one node round d sends to rank + d and receives from rank − d. Over nodes, ranks form groups of 8 (or the largest
+/// smaller number that divides a node); group distances follow 0, 1, 3, 6, 10 … modulo the next power of two, those
+/// beyond the group count skipped, and within a pair of groups all local offsets follow each other.
 ///
 /// A rank outside `nodes` × `gpus_per_node` has no rounds.
 #[must_use]
@@ -79,7 +79,8 @@ pub enum PeerLink {
 }
 
 impl PeerLink {
-    /// Channels that one message may use; `per_channel_gbps` is what a channel is counted on for over the network, 14 GB/s by default.
+    /// Channels that one message may use; `per_channel_gbps` is what a channel is counted on for over the network, 14
+    /// GB/s by default.
     fn channels(self, per_channel_gbps: f64) -> u32 {
         match self {
             Self::NvLink { links } => ((2.0 * links.max(1.0)).clamp(1.0, 64.0) as u32).next_power_of_two(),
@@ -105,14 +106,14 @@ pub struct P2pPlan {
     pub gpus_per_node: u32,
     /// Bytes per channel up to which LL is used inside a node.
     pub ll_threshold: u64,
-    /// Whether a message to another node leaves through the local GPU that shares the receiver's rail: 0 never, 1 where the
-    /// sender has no near NIC of its own, 2 always.
+    /// Whether a message to another node leaves through the local GPU that shares the receiver's rail: 0 never, 1 where
+    /// the sender has no near NIC of its own, 2 always.
     pub pxn_level: u32,
 }
 
 impl P2pPlan {
-    /// Channels that a message of `bytes` is cut over: one channel per operation as long as all peers together fill them, more
-    /// if a part would exceed 32 steps on one node, one step over several.
+    /// Channels that a message of `bytes` is cut over: one channel per operation as long as all peers together fill
+    /// them, more if a part would exceed 32 steps on one node, one step over several.
     #[must_use]
     pub fn parts(&self, bytes: u64) -> u32 {
         if bytes == 0 {
@@ -147,8 +148,8 @@ impl P2pPlan {
             .collect()
     }
 
-    /// The first channel of a message in round `round` of [`p2p_rounds`]: the bit-reversed round on one node, the bit-reversed
-    /// number of its group of 8 peers over several.
+    /// The first channel of a message in round `round` of [`p2p_rounds`]: the bit-reversed round on one node, the
+    /// bit-reversed number of its group of 8 peers over several.
     #[must_use]
     pub const fn first_channel(&self, round: u32) -> u32 {
         let base = if self.nodes > 1 {
@@ -167,8 +168,8 @@ impl P2pPlan {
         self.first_channel(round).wrapping_add(part) & (self.channels - 1)
     }
 
-    /// Bytes of the pieces that a message of `bytes` per channel travels in: the step inside a node; over the network a quarter of it
-    /// below one step and half below eight.
+    /// Bytes of the pieces that a message of `bytes` per channel travels in: the step inside a node; over the network a
+    /// quarter of it below one step and half below eight.
     #[must_use]
     pub const fn network_step(&self, bytes: u64) -> u64 {
         if bytes < self.step {

@@ -73,8 +73,8 @@ impl PathType {
         }
     }
 
-    /// Reads a level as NCCL's `*_LEVEL` variables are: a name, or a number 0 to 5 that stands for LOC, PIX, PXB, PHB, SYS,
-    /// SYS (`ncclTopoGetLevel`, `src/graph/paths.cc`); larger numbers count as 5.
+    /// Reads a level as NCCL's `*_LEVEL` variables are: a name, or a number 0 to 5 that stands for LOC, PIX, PXB, PHB,
+    /// SYS, SYS (`ncclTopoGetLevel`, `src/graph/paths.cc`); larger numbers count as 5.
     ///
     /// # Errors
     /// If it is neither.

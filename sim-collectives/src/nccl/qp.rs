@@ -48,8 +48,8 @@ impl QpPlan {
 }
 
 impl Communicator {
-    /// The queue pairs of its InfiniBand or RoCE connections: one unless `NCCL_IB_QPS_PER_CONNECTION` says more; requests were split
-    /// by default up to 2.19.
+    /// The queue pairs of its InfiniBand or RoCE connections: one unless `NCCL_IB_QPS_PER_CONNECTION` says more;
+    /// requests were split by default up to 2.19.
     #[must_use]
     pub fn queue_pairs(&self) -> QpPlan {
         let qps = self.knobs().number(Knob::IbQpsPerConnection).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);

@@ -55,8 +55,8 @@ pub const fn ring_loops(bytes: u64, chunk: u64, ranks: u32) -> RingLoops {
     RingLoops { loops, chunk, last_chunk, last_bytes, ranks: n as u32 }
 }
 
-/// The slices of a chunk that holds `bytes`: of max(half the chunk rounded up to 16 B, a 32nd of a full slice) until the data ends.
-/// Every chunk sends all its slices, so the rest are empty; each takes its slots however full it is.
+/// The slices of a chunk that holds `bytes`: of max(half the chunk rounded up to 16 B, a 32nd of a full slice) until
+/// the data ends. Every chunk sends all its slices, so the rest are empty; each takes its slots however full it is.
 ///
 /// ```
 /// use sim_collectives::nccl::{Chunking, slices_of_chunk};

@@ -24,8 +24,8 @@ impl TreeNode {
     }
 }
 
-/// The two trees over `n` nodes. Channels of the first half use tree 0, the others tree 1; every node is inner in at most
-/// one of them, so each sends and receives about as much.
+/// The two trees over `n` nodes. Channels of the first half use tree 0, the others tree 1; every node is inner in at
+/// most one of them, so each sends and receives about as much.
 ///
 /// Tree 1 is the mirror image of tree 0 for an even n, and tree 0 shifted by one node for an odd n.
 #[must_use]
