@@ -17,6 +17,7 @@ const MOST_NODES: u32 = 131_072;
 /// Everything that is known before devices are numbered.
 struct Frame<'a> {
     spec: &'a FabricSpec,
+    node: NodeSpec,
     template: NodeTemplate,
     plan: FabricPlan,
     switch: Option<&'a Row<Switch>>,
@@ -75,7 +76,7 @@ fn frame<'a>(spec: &'a FabricSpec, catalogue: &'a Catalogue) -> Result<Frame<'a>
         (None, FabricPlan::none(spec, template.nics))
     };
     let network = costs(spec, catalogue, transport, plan.rate)?;
-    Ok(Frame { spec, template, plan, switch, per_domain, mtu, network })
+    Ok(Frame { spec, node, template, plan, switch, per_domain, mtu, network })
 }
 
 /// The node with the GPUs and NICs that the fabric asks for.
@@ -355,7 +356,7 @@ fn check_connected(parts: &Parts) -> Result<(), BuildError> {
 }
 
 fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
-    let Frame { spec, template, plan, mtu, per_domain, .. } = frame;
+    let Frame { spec, node, template, plan, mtu, per_domain, .. } = frame;
     let uplinks: Vec<(LinkId, u32, u32)> = (0..parts.links.len())
         .filter(|&i| parts.links[i].class == LinkClass::Uplink)
         .map(|i| (LinkId(i as u32), parts.links[i].from.0, parts.links[i].to.0))
@@ -378,6 +379,7 @@ fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
         planes: parts.planes,
         attach: parts.attach,
         spec: spec.clone(),
+        node,
         template,
         plan,
         routes,

@@ -8,7 +8,7 @@ use super::build::Attach;
 use super::{BuildError, FabricPlan, FabricSpec, PathChoice, SwitchRoutes};
 use crate::catalogue::Catalogue;
 use crate::device::{Device, DeviceId, DeviceKind, Link, Node};
-use crate::node::{NodeTemplate, NvlinkKind};
+use crate::node::{NodeSpec, NodeTemplate, NvlinkKind};
 use crate::path_class::PathClass;
 use crate::text::closest;
 
@@ -22,6 +22,7 @@ pub struct Fabric {
     pub(super) attach: Vec<Attach>,
     pub(super) nics_of: Vec<Vec<DeviceId>>,
     pub(super) spec: FabricSpec,
+    pub(super) node: NodeSpec,
     pub(super) template: NodeTemplate,
     pub(super) plan: FabricPlan,
     pub(super) routes: SwitchRoutes,
@@ -107,6 +108,12 @@ impl Fabric {
     #[must_use]
     pub fn spec(&self) -> &FabricSpec {
         &self.spec
+    }
+
+    /// The node as built: the specification's, with the GPUs and NICs that the fabric asked for.
+    #[must_use]
+    pub fn node_spec(&self) -> &NodeSpec {
+        &self.node
     }
 
     /// The network's dimensions.

@@ -38,15 +38,18 @@ impl Ends {
     }
 }
 
-/// The largest counts in one node.
-const MOST_DEVICES: u32 = 1024;
-
 impl<'a> Builder<'a> {
     pub(super) fn new(spec: &'a NodeSpec, catalogue: &'a Catalogue, mtu: Bytes) -> Result<Self, NodeError> {
-        let counts = [("gpus", spec.gpus, 1), ("nics", spec.nics, 0), ("sockets", spec.sockets, 1)];
-        for (what, got, least) in counts {
-            if got < least || got > MOST_DEVICES {
-                return Err(NodeError::Count { what, got, least, most: MOST_DEVICES });
+        let rows = u32::try_from(spec.pcie.len()).unwrap_or(u32::MAX);
+        let counts = [
+            ("gpus", spec.gpus, 1, 64),
+            ("nics", spec.nics, 0, 256),
+            ("sockets", spec.sockets, 1, 16),
+            ("the number of rows of `pcie`", rows, 0, 512),
+        ];
+        for (what, got, least, most) in counts {
+            if got < least || got > most {
+                return Err(NodeError::Count { what, got, least, most });
             }
         }
         if spec.pcie_payload.get() == 0 || spec.pcie_payload.get() > 4096 {

@@ -139,7 +139,7 @@ fn faults_are_named() {
         refused(spec)
     };
     assert_eq!(with(|s| s.gpu = "h10".into()), "node: unknown GPU `h10`; did you mean `h100-sxm`?");
-    assert_eq!(with(|s| s.gpus = 0), "node: gpus is 0; a node has 1 to 1024");
+    assert_eq!(with(|s| s.gpus = 0), "node: gpus is 0; a node has 1 to 64");
     assert_eq!(
         with(|s| s.gpus = 9),
         "node: gpu8 hangs nowhere: no row of `pcie` has it under `down` and there is no `c2c`"
@@ -181,4 +181,42 @@ fn a_node_survives_its_text_form() {
         assert_eq!(toml::from_str::<NodeSpec>(&text).unwrap(), system.node, "{}", system.name);
     }
     assert!(toml::from_str::<NodeSpec>("gpu = \"h100\"\ngpus = 8\ngpuz = 1").is_err());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_node_makes_the_builder_panic(
+        base in 0usize..8,
+        gpus in 0u32..80,
+        nics in 0u32..40,
+        sockets in 0u32..20,
+        rows in proptest::collection::vec((0u32..4, 0u32..9, 0u32..20, "(gpu|nic|x)[0-9]?(-[0-9])?", proptest::option::of(0u32..5)), 0..6),
+        links in proptest::collection::vec(0u32..30, 0..8),
+        pairs in proptest::collection::vec(proptest::array::uniform3(0u32..10), 0..4),
+        nodes in 0u32..70,
+        other in proptest::option::of((0u32..300, 1u64..1_000_000_000_000)),
+    ) {
+        let mut spec = Catalogue::builtin().systems().nth(base).unwrap().node.clone();
+        if gpus % 2 == 0 { spec.gpus = gpus; }
+        if nics % 2 == 0 { spec.nics = nics; }
+        if sockets % 2 == 0 { spec.sockets = sockets; }
+        for (socket, generation, lanes, down, parent) in rows {
+            let uplink = SlotSpec { generation, lanes };
+            let switch = lanes % 2 == 0;
+            let down = vec![down];
+            spec.pcie.push(PcieSpec { socket, numa: None, host_bridge: None, parent, switch, uplink, slot: None, down });
+        }
+        if let Some(nvlink) = &mut spec.nvlink {
+            if links.len() > 2 { nvlink.links = links; }
+            if pairs.len() > 2 { nvlink.pairs = pairs; }
+        }
+        let mut fabric = FabricSpec::new(spec, nodes);
+        fabric.nics = other.map(|(count, rate)| crate::NicOverride { count, rate: Rate::bytes_per_sec(rate) });
+        if let Err(error) = Fabric::build(&fabric, Catalogue::builtin()) {
+            proptest::prop_assert!(!error.to_string().is_empty());
+            let _ = error.hint();
+        }
+    }
 }
