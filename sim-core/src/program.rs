@@ -203,13 +203,13 @@ pub struct Lane {
     pub ops: Slice,
     /// Index in [`Program::layouts`].
     pub layout: u32,
+    /// The kernel it belongs to, an index in [`Program::kernels`].
+    pub kernel: u32,
 }
 
 /// Lanes that begin and end together: one thread block grid of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its lanes, a range of [`Program::lanes`].
-    pub lanes: Slice,
     /// Time from the start of an iteration to the start of its lanes (launch).
     pub launch: Span,
     /// The start of the first iteration, after the program's.

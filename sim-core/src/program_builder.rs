@@ -137,25 +137,20 @@ impl ProgramBuilder {
         self.program.layouts.len() as u32 - 1
     }
 
-    /// Starts a kernel; lanes that are added from now on are its.
+    /// Adds a kernel.
     pub fn kernel(&mut self, launch: Span, start: Span) -> u32 {
-        let lanes = self.program.lanes.len() as u32;
-        self.program.kernels.push(Kernel { lanes: lanes..lanes, launch, start });
+        self.program.kernels.push(Kernel { launch, start });
         self.program.kernels.len() as u32 - 1
     }
 
-    /// Adds a lane to the last kernel, with what `fill` puts into it. Returns its number.
-    pub fn lane(&mut self, layout: u32, fill: impl FnOnce(&mut LaneBuilder<'_>)) -> u32 {
+    /// Adds a lane to `kernel`, with what `fill` puts into it. Returns its number.
+    pub fn lane(&mut self, kernel: u32, layout: u32, fill: impl FnOnce(&mut LaneBuilder<'_>)) -> u32 {
         let start = self.program.ops.len() as u32;
         let mut lane = LaneBuilder { program: &mut self.program };
         fill(&mut lane);
         let ops = start..self.program.ops.len() as u32;
-        self.program.lanes.push(Lane { ops, layout });
-        let lanes = self.program.lanes.len() as u32;
-        if let Some(kernel) = self.program.kernels.last_mut() {
-            kernel.lanes.end = lanes;
-        }
-        lanes - 1
+        self.program.lanes.push(Lane { ops, layout, kernel });
+        self.program.lanes.len() as u32 - 1
     }
 
     /// A barrier among the next `lanes` lanes to be added.

@@ -266,24 +266,17 @@ impl<S: Store> Engine<S> {
         if receiver == NONE {
             return;
         }
-        let state = &mut self.receivers[receiver as usize];
         if at <= self.pending.now() {
-            let message = state.arrived;
-            self.part_arrived(receiver, message, at);
+            self.signal_due(receiver, at);
         } else {
-            state.direct.push_back(at);
             self.pending.push(at, Word::signal(receiver));
         }
     }
 
     /// A signal between lanes of one device is due.
     pub(super) fn signal_due(&mut self, receiver: u32, now: Time) {
-        let state = &mut self.receivers[receiver as usize];
-        if state.direct.front().is_some_and(|at| *at <= now) {
-            state.direct.pop_front();
-            let message = state.arrived;
-            self.part_arrived(receiver, message, now);
-        }
+        let message = self.receivers[receiver as usize].arrived;
+        self.part_arrived(receiver, message, now);
     }
 
     /// A part of `message` has arrived at a receive end; the last part serves the lane that waits.

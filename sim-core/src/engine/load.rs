@@ -91,6 +91,7 @@ impl<S: Store> Engine<S> {
         self.lanes.clear();
         self.barriers.clear();
         self.kernels.clear();
+        self.kernel_lanes.clear();
         self.rates.clear();
     }
 
@@ -154,7 +155,6 @@ impl<S: Store> Engine<S> {
                 parts: parts.max(1),
                 unordered: false,
                 ring: Ring::EMPTY,
-                direct: std::collections::VecDeque::new(),
             });
         }
         for (i, conn) in program.conns.iter().enumerate() {
@@ -203,7 +203,7 @@ impl<S: Store> Engine<S> {
         let (recv_ends, send_ends) =
             (self.recv_ends.len() - program.recv_ends.len(), self.send_ends.len() - program.send_ends.len());
         let (costs, layouts, ops) = (self.costs.len(), self.layouts.len(), self.ops.len());
-        let (lanes, barriers) = (self.lanes.len(), self.barriers.len());
+        let (lanes, barriers, kernels) = (self.lanes.len(), self.barriers.len(), self.kernels.len());
         self.costs.extend_from_slice(&program.costs);
         self.layouts.extend_from_slice(&program.layouts);
         self.ops.extend(program.ops.iter().map(|op| Op {
@@ -240,14 +240,19 @@ impl<S: Store> Engine<S> {
             here: 0,
             latest: Time::ZERO,
         }));
-        for kernel in &program.kernels {
-            let index = self.kernels.len() as u32;
-            let range = moved(&kernel.lanes, lanes);
-            for lane in range.clone() {
-                self.lanes[lane as usize].kernel = index;
-            }
+        // The lanes of each kernel, in order: a counting sort.
+        let first = self.kernel_lanes.len();
+        let mut ends = vec![0u32; program.kernels.len()];
+        for lane in &program.lanes {
+            ends[lane.kernel as usize] += 1;
+        }
+        let mut sum = first as u32;
+        for (kernel, count) in program.kernels.iter().zip(&mut ends) {
+            let lanes = sum..sum + *count;
+            sum = lanes.end;
+            *count = lanes.start;
             self.kernels.push(KernelState {
-                lanes: range,
+                lanes,
                 launch: kernel.launch,
                 program: number,
                 running: 0,
@@ -255,6 +260,13 @@ impl<S: Store> Engine<S> {
                 started: Time::ZERO,
                 end: Time::ZERO,
             });
+        }
+        self.kernel_lanes.resize(sum as usize, 0);
+        for (i, lane) in program.lanes.iter().enumerate() {
+            let place = &mut ends[lane.kernel as usize];
+            self.kernel_lanes[*place as usize] = (lanes + i) as u32;
+            *place += 1;
+            self.lanes[lanes + i].kernel = (kernels + lane.kernel as usize) as u32;
         }
     }
 
@@ -269,7 +281,8 @@ impl<S: Store> Engine<S> {
             self.end_kernel(index);
             return;
         }
-        for lane in lanes {
+        for place in lanes {
+            let lane = self.kernel_lanes[place as usize];
             self.reset_lane(lane, begin);
             self.pending.push(begin, Word::lane(Phase::Lane, LaneId(lane)));
         }

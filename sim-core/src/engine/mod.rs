@@ -135,6 +135,7 @@ pub struct Engine<S: Store = RadixStore> {
     lanes: Vec<LaneState>,
     barriers: Vec<BarrierState>,
     kernels: Vec<KernelState>,
+    kernel_lanes: Vec<u32>,
     programs: Vec<ProgramState>,
     /// Programs that run, and flows with something to send or in flight.
     live: u32,
@@ -178,6 +179,7 @@ impl<S: Store> Engine<S> {
             lanes: Vec::new(),
             barriers: Vec::new(),
             kernels: Vec::new(),
+            kernel_lanes: Vec::new(),
             programs: Vec::new(),
             live: 0,
             moving: 0,

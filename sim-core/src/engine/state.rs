@@ -192,7 +192,6 @@ pub(crate) struct RecvState {
     /// Whether arrivals of different messages can overtake each other.
     pub(crate) unordered: bool,
     pub(crate) ring: Ring,
-    pub(crate) direct: VecDeque<Time>,
 }
 
 /// A slot of a connection.
@@ -256,6 +255,7 @@ pub(crate) struct BarrierState {
 /// Where a kernel stands.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelState {
+    /// Its lanes, a range of `Engine::kernel_lanes`.
     pub(crate) lanes: Slice,
     pub(crate) launch: Span,
     pub(crate) program: u32,

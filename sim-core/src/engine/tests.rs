@@ -25,10 +25,10 @@ fn transfers(list: &[(Vec<LinkId>, Bytes)], segment: Bytes) -> Program {
     let cost = b.cost(Cost::default());
     for (route, bytes) in list {
         let ends = b.connect(&[route], false, 1, &shape(segment));
-        b.kernel(Span::ZERO, Span::ZERO);
+        let k = b.kernel(Span::ZERO, Span::ZERO);
         let layout = b.layout(Layout::whole(bytes.get()));
-        b.lane(layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
-        b.lane(layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
     }
     b.finish()
 }
@@ -186,9 +186,9 @@ fn ring(n: u32, total: u64, slices: u32) -> (Network, Program) {
     let chunk = total / u64::from(n);
     let layout = b.layout(Layout { total, chunk, last_chunk: chunk, chunks: n, slices, min_slice: 0 });
     for i in 0..n {
-        b.kernel(Span::ZERO, Span::ZERO);
+        let k = b.kernel(Span::ZERO, Span::ZERO);
         let (send, recv) = (ends[i as usize].send, ends[((i + n - 1) % n) as usize].recv);
-        b.lane(layout, |l| {
+        b.lane(k, layout, |l| {
             l.step(&[], &[send], cost, 1, (i + n - 1) % n, 0);
             l.step(&[recv], &[send], cost, 2 * n - 3, (i + 2 * n - 2) % n, n - 1);
             l.step(&[recv], &[], cost, 1, (i + 1) % n, 0);
@@ -227,11 +227,11 @@ fn slots_bound_how_far_a_sender_runs_ahead() {
         let cost = b.cost(Cost::default());
         let spec = ConnShape { credit: CreditShape::After(Span::from_us(2)), ..shape(MTU) };
         let ends = b.connect(&[&route], false, slots, &spec);
-        b.kernel(Span::ZERO, Span::ZERO);
+        let k = b.kernel(Span::ZERO, Span::ZERO);
         let layout =
             b.layout(Layout { total: 4000, chunk: 1000, last_chunk: 1000, chunks: 1, slices: 1, min_slice: 0 });
-        b.lane(layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
-        b.lane(layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
         let (ends, _) = play::<RadixStore>(&network, &b.finish());
         let serial = if slots == 1 { Span::from_us(1) * trips } else { Span::from_us(4) };
         assert_eq!(ends[0], serial + Span::from_us(3) * trips + Span::from_us(2) * (trips - 1), "{slots} slots");
@@ -246,10 +246,10 @@ fn a_clear_to_send_travels_the_reverse_link() {
     let cost = b.cost(Cost::default());
     let credit = CreditShape::ClearToSend { route: &[LinkId(1)], bytes: Bytes::new(64), delay: Span::ZERO };
     let ends = b.connect(&[&[LinkId(0)]], false, 1, &ConnShape { credit, ..shape(MTU) });
-    b.kernel(Span::ZERO, Span::ZERO);
+    let k = b.kernel(Span::ZERO, Span::ZERO);
     let layout = b.layout(Layout { total: 3000, chunk: 1000, last_chunk: 1000, chunks: 1, slices: 1, min_slice: 0 });
-    b.lane(layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
-    b.lane(layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+    b.lane(k, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
+    b.lane(k, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
     let (ends, outcome) = play::<RadixStore>(&network, &b.finish());
     let trip = Span::from_us(4);
     let clear = Span::from_us(3) + Span::from_ns(64);
@@ -272,12 +272,12 @@ fn a_switch_reduces_and_multicasts() {
     let bytes = 1 << 20;
     let layout = b.layout(Layout::whole(bytes));
     for i in 0..4 {
-        b.kernel(Span::ZERO, Span::ZERO);
-        b.lane(layout, |l| l.step(&[], &[reduce_send.start + i], cost, 1, 0, 0));
+        let k = b.kernel(Span::ZERO, Span::ZERO);
+        b.lane(k, layout, |l| l.step(&[], &[reduce_send.start + i], cost, 1, 0, 0));
         if i == 0 {
-            b.lane(layout, |l| l.step(&[reduce_recv.start], &[cast_send.start], cost, 1, 0, 0));
+            b.lane(k, layout, |l| l.step(&[reduce_recv.start], &[cast_send.start], cost, 1, 0, 0));
         }
-        b.lane(layout, |l| l.step(&[cast_recv.start + i], &[], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[cast_recv.start + i], &[], cost, 1, 0, 0));
     }
     let (ends, outcome) = play::<RadixStore>(&network, &b.finish());
     let once = rate.time_for(Bytes::new(bytes)) + Span::from_us(2);
@@ -294,9 +294,9 @@ fn a_cycle_of_waits_is_a_deadlock_and_not_a_hang() {
     let there = b.connect(&[&[LinkId(0)]], false, 1, &shape(MTU));
     let back = b.connect(&[&[LinkId(1)]], false, 1, &shape(MTU));
     let layout = b.layout(Layout::whole(100));
-    b.kernel(Span::ZERO, Span::ZERO);
-    b.lane(layout, |l| l.step(&[back.recv], &[there.send], cost, 1, 0, 0));
-    b.lane(layout, |l| l.step(&[there.recv], &[back.send], cost, 1, 0, 0));
+    let k = b.kernel(Span::ZERO, Span::ZERO);
+    b.lane(k, layout, |l| l.step(&[back.recv], &[there.send], cost, 1, 0, 0));
+    b.lane(k, layout, |l| l.step(&[there.recv], &[back.send], cost, 1, 0, 0));
     let mut engine = Engine::<RadixStore>::new(&network, MTU, Limits::default());
     engine.load(&b.finish(), Time::ZERO).unwrap();
     let reason = engine.run(|_, _| {});

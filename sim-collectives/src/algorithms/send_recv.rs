@@ -1,0 +1,110 @@
+//! Sends and receives: grouped point-to-point messages, and the shift by one rank that nccl-tests calls `sendrecv`.
+
+use std::collections::BTreeMap;
+
+use sim_core::program::Layout;
+
+use super::Algorithm;
+use crate::call::Call;
+use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
+use crate::nccl::Operation;
+
+/// Every rank sends to the next and receives from the one before.
+#[derive(Debug)]
+pub(super) struct SendRecv;
+
+impl Algorithm for SendRecv {
+    fn name(&self) -> &'static str {
+        "sendrecv"
+    }
+
+    fn can(&self, operation: Operation, _call: &Call) -> bool {
+        operation == Operation::SendRecv
+    }
+
+    fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
+        let n = call.group.ranks();
+        exchange(lanes, call, |rank| {
+            vec![Exchange { round: 1, to: Some((rank + 1) % n), from: Some((rank + n - 1) % n) }]
+        });
+    }
+}
+
+/// A round of a grouped call: whom a rank sends to and receives from.
+pub(super) struct Exchange {
+    pub(super) round: u32,
+    pub(super) to: Option<u32>,
+    pub(super) from: Option<u32>,
+}
+
+/// Writes the lanes of grouped sends and receives. `rounds` gives the rounds of a rank in order; a send in one rank's
+/// round matches a receive in the peer's round of the same number.
+pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u32) -> Vec<Exchange>) {
+    let (p2p, n) = (&call.p2p, call.group.ranks());
+    let parts = p2p.parts();
+    let layout = lanes.layout(Layout {
+        total: p2p.message,
+        chunk: p2p.part.max(1),
+        last_chunk: p2p.part.max(1),
+        chunks: parts.max(1),
+        slices: p2p.part.div_ceil(p2p.step.max(1)).max(1) as u32,
+        min_slice: p2p.step.max(1),
+    });
+    let plan: Vec<Vec<Exchange>> = (0..n).map(&rounds).collect();
+    // One connection per (sender, receiver, part), numbered by sender.
+    let mut first = BTreeMap::new();
+    for (from, exchanges) in plan.iter().enumerate() {
+        let from = from as u32;
+        for (exchange, to) in exchanges.iter().filter_map(|e| Some((e, e.to?))).filter(|(_, to)| *to != from) {
+            let rail = if p2p.relay { Rail::OfGpu(call.group.place(to)) } else { Rail::Own };
+            for part in 0..parts {
+                let channel = p2p.channel(exchange.round, part);
+                let index = lanes.connect(Peers::Pair { from, to, rail }, channel, p2p.slots);
+                first.entry((from, to)).or_insert(index);
+            }
+        }
+    }
+    for (rank, exchanges) in plan.iter().enumerate() {
+        let rank = rank as u32;
+        let block = |from: u32, to: u32| (u64::from(from) * u64::from(n) + u64::from(to)) * u64::from(parts);
+        let mut channels: BTreeMap<u32, Vec<(&Exchange, u32)>> = BTreeMap::new();
+        for exchange in exchanges {
+            for part in 0..parts {
+                channels.entry(p2p.channel(exchange.round, part)).or_default().push((exchange, part));
+            }
+        }
+        for (channel, works) in channels {
+            let batches: Vec<_> = works.chunks(p2p.batch as usize).collect();
+            let width = batches[0].len();
+            let barrier = (batches.len() > 1).then(|| lanes.barrier(2 * width as u32));
+            for slot in 0..width {
+                let (mut sends, mut recvs) = (Vec::new(), Vec::new());
+                for (i, batch) in batches.iter().enumerate() {
+                    let after = barrier.filter(|_| i > 0);
+                    let idle = LaneOp { repeat: 0, after, ..LaneOp::new(Action::FORWARD, Work::Free, 0) };
+                    let (mut send, mut recv) = (idle.clone(), idle);
+                    if let Some((exchange, part)) = batch.get(slot) {
+                        let op = |action| LaneOp { after, ..LaneOp::new(action, Work::PointToPoint, *part) };
+                        if let Some(to) = exchange.to {
+                            let block = block(rank, to);
+                            send = if to == rank {
+                                LaneOp { block, ..op(Action::REDUCE_STORE) }
+                            } else {
+                                let end = End::of(first[&(rank, to)] + part);
+                                LaneOp { block, ..op(Action::REDUCE_SEND).send(end) }
+                            };
+                        }
+                        if let Some(from) = exchange.from.filter(|from| *from != rank) {
+                            let end = End::of(first[&(from, rank)] + part);
+                            recv = LaneOp { block: block(from, rank), ..op(Action::STORE).recv(end) };
+                        }
+                    }
+                    sends.push(send);
+                    recvs.push(recv);
+                }
+                lanes.lane(rank, channel, layout, &sends);
+                lanes.lane(rank, channel, layout, &recvs);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A collective call after selection: who takes part, how the data are divided over channels, and in what chunks.
+
+use sim_core::program::Layout;
+
+/// The ranks of a communicator and how they lie on nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Ranks of each node (an NVLink-connected host, or a whole multi-node NVLink domain), in order.
+    nodes: Vec<Vec<u32>>,
+    ranks: u32,
+}
+
+impl Group {
+    /// `nodes` nodes of `per_node` ranks, numbered node by node.
+    #[must_use]
+    pub fn regular(nodes: u32, per_node: u32) -> Self {
+        let list = (0..nodes).map(|n| (n * per_node..(n + 1) * per_node).collect()).collect();
+        Self { nodes: list, ranks: nodes * per_node }
+    }
+
+    /// The ranks of each node, in order.
+    #[must_use]
+    pub fn nodes(&self) -> &[Vec<u32>] {
+        &self.nodes
+    }
+
+    /// Number of ranks.
+    #[must_use]
+    pub const fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    /// The place of `rank` within its node.
+    #[must_use]
+    pub fn place(&self, rank: u32) -> u32 {
+        let place = |node: &Vec<u32>| node.iter().position(|r| *r == rank);
+        // Regular groups, the usual case, need no search.
+        let width = self.nodes[0].len() as u32;
+        let guess = self.nodes.get((rank / width.max(1)) as usize).and_then(|n| n.get((rank % width.max(1)) as usize));
+        if guess == Some(&rank) {
+            return rank % width;
+        }
+        self.nodes.iter().find_map(place).unwrap_or(0) as u32
+    }
+
+    /// The ring order of `channel`: in each node it starts at another GPU (the one near the channel's NIC), goes through
+    /// all GPUs in order, and on to the next node.
+    #[must_use]
+    pub fn ring(&self, channel: u32) -> Vec<u32> {
+        self.nodes.iter().flat_map(|node| Self::chain(node, channel)).collect()
+    }
+
+    /// The GPUs of a node in the order of `channel`'s chain.
+    pub fn chain(node: &[u32], channel: u32) -> impl Iterator<Item = u32> + '_ {
+        let n = node.len();
+        let first = channel as usize % n.max(1);
+        (0..n).map(move |i| node[(first + i) % n])
+    }
+}
+
+/// What one channel carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelWork {
+    /// The channel's number; it gives the ring order and the tree.
+    pub channel: u32,
+    /// Bytes of the channel's part of the buffer (for all-gather and reduce-scatter, of one rank's part).
+    pub bytes: u64,
+    /// Bytes of a chunk.
+    pub chunk: u64,
+    /// Slices of a chunk.
+    pub slices: u32,
+    /// Least bytes of a slice.
+    pub min_slice: u64,
+    /// How many slices a sender may be ahead.
+    pub slots: u16,
+}
+
+impl ChannelWork {
+    /// The layout of loops of `chunks` chunks over this channel's part; the last loop shrinks its chunks so that they
+    /// are equal, rounded up to 16 B.
+    #[must_use]
+    pub fn loops_of(&self, chunks: u32) -> Layout {
+        let n = u64::from(chunks.max(1));
+        let per_loop = self.chunk.max(1) * n;
+        let rest = self.bytes % per_loop;
+        let last = if rest == 0 { self.chunk } else { rest.div_ceil(n).next_multiple_of(16).min(self.chunk) };
+        Layout {
+            total: self.bytes,
+            chunk: self.chunk.max(1),
+            last_chunk: last.max(1),
+            chunks: chunks.max(1),
+            slices: self.slices.max(1),
+            min_slice: self.min_slice,
+        }
+    }
+
+    /// The layout in which every rank's part of `bytes` is cut in chunks, and a loop carries one chunk of every rank.
+    #[must_use]
+    pub fn parts_of(&self, ranks: u32) -> Layout {
+        let n = u64::from(ranks.max(1));
+        let chunk = self.chunk.max(1).min(self.bytes.max(1));
+        let rest = self.bytes % chunk;
+        Layout {
+            total: self.bytes * n,
+            chunk,
+            last_chunk: if rest == 0 { chunk } else { rest },
+            chunks: ranks.max(1),
+            slices: self.slices.max(1),
+            min_slice: self.min_slice,
+        }
+    }
+}
+
+/// How point-to-point messages of a grouped call are cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PointToPoint {
+    /// Bytes from one rank to one peer.
+    pub message: u64,
+    /// Bytes of a part; each part has a channel of its own.
+    pub part: u64,
+    /// Channels there are.
+    pub channels: u32,
+    /// The first channel of each round.
+    pub first_channel: Vec<u32>,
+    /// Bytes of a slice.
+    pub step: u64,
+    /// How many slices a sender may be ahead.
+    pub slots: u16,
+    /// Pairs that a channel works on at once.
+    pub batch: u32,
+    /// Whether messages between nodes leave by the NIC on the receiver's rail (PXN).
+    pub relay: bool,
+}
+
+impl PointToPoint {
+    /// Parts of a message.
+    #[must_use]
+    pub fn parts(&self) -> u32 {
+        self.message.div_ceil(self.part.max(1)) as u32
+    }
+
+    /// The channel of a part in a round.
+    #[must_use]
+    pub fn channel(&self, round: u32, part: u32) -> u32 {
+        let first = self.first_channel.get(round as usize).copied().unwrap_or(0);
+        (first + part) % self.channels.max(1)
+    }
+}
+
+/// A call: what [`algorithms`](crate::algorithms) turn into lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Who takes part.
+    pub group: Group,
+    /// The channels that carry data, in order.
+    pub channels: Vec<ChannelWork>,
+    /// The root, of operations that have one.
+    pub root: u32,
+    /// Point-to-point messages, of operations made of them.
+    pub p2p: PointToPoint,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(bytes: u64, chunk: u64) -> ChannelWork {
+        ChannelWork { channel: 0, bytes, chunk, slices: 2, min_slice: 32_768, slots: 4 }
+    }
+
+    #[test]
+    fn loops_are_those_of_the_library() {
+        // The worked case of a channel of 44,739,243 B with chunks of 2 MiB over 8 ranks.
+        let layout = work(44_739_243, 2 << 20).loops_of(8);
+        assert_eq!((layout.loops(), layout.last_chunk), (3, 1_398_112));
+        let layout = work(43_691, 32_768).loops_of(8);
+        assert_eq!((layout.loops(), layout.last_chunk), (1, 5_472));
+    }
+
+    #[test]
+    fn parts_are_equal_for_every_rank() {
+        let layout = work(5000, 2048).parts_of(3);
+        assert_eq!(layout.loops(), 3);
+        for k in 0..3 {
+            assert_eq!((0..3).map(|l| layout.chunk_bytes(l, k)).sum::<u64>(), 5000);
+        }
+    }
+
+    #[test]
+    fn rings_start_at_another_gpu_on_every_channel() {
+        let group = Group::regular(2, 4);
+        assert_eq!(group.ring(0), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(group.ring(2), [2, 3, 0, 1, 6, 7, 4, 5]);
+    }
+}

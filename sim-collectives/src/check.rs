@@ -1,0 +1,430 @@
+//! The data-flow checker: plays the lanes of an algorithm with sets of contributions in place of data, and proves that
+//! every rank ends with every contribution exactly once.
+//!
+//! It knows no time: any order that respects connections and barriers gives the same result, since each connection has
+//! one order. A schedule that can't go on (a missing send, a wait in a cycle) is found as well.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::lanes::{LaneOp, Lanes, Peers};
+use crate::nccl::Operation;
+
+/// Most ranks that can be checked.
+pub const MAX_RANKS: u32 = 128;
+
+/// Contributions to a block: a bit per rank whose input is in it, and one per rank whose input is in it twice or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contributions {
+    once: u128,
+    twice: u128,
+}
+
+impl Contributions {
+    /// The input of one rank.
+    #[must_use]
+    pub const fn of(rank: u32) -> Self {
+        Self { once: 1 << (rank % MAX_RANKS), twice: 0 }
+    }
+
+    /// The inputs of ranks 0 to `n` − 1, once each.
+    #[must_use]
+    pub const fn everyone(n: u32) -> Self {
+        Self { once: if n >= MAX_RANKS { u128::MAX } else { (1 << n) - 1 }, twice: 0 }
+    }
+
+    /// Adds `other`'s.
+    pub const fn add(&mut self, other: Self) {
+        self.twice |= other.twice | self.once & other.once;
+        self.once |= other.once;
+    }
+
+    /// The lowest rank.
+    #[must_use]
+    pub const fn first(self) -> u32 {
+        self.once.trailing_zeros()
+    }
+
+    fn text(self) -> String {
+        let list =
+            |mask: u128| (0..MAX_RANKS).filter(|r| mask >> r & 1 == 1).map(|r| r.to_string()).collect::<Vec<_>>();
+        let twice = list(self.twice);
+        let more = if twice.is_empty() { String::new() } else { format!(" (more than once: {})", twice.join(", ")) };
+        format!("the input of ranks {}{more}", list(self.once).join(", "))
+    }
+}
+
+/// What is wrong with a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowError {
+    /// Some lanes can't go on.
+    #[error("{lanes} lanes wait for messages that never come, the first of them rank {rank} on channel {channel}")]
+    Stuck {
+        /// How many lanes.
+        lanes: usize,
+        /// The rank of the first.
+        rank: u32,
+        /// Its channel.
+        channel: u32,
+    },
+    /// Messages are left that nobody received.
+    #[error("{messages} messages were sent and never received")]
+    Unreceived {
+        /// How many.
+        messages: usize,
+    },
+    /// A rank ends with the wrong data.
+    #[error("rank {rank} ends with {found} in block {block} of channel {channel}, loop {turn}; expected {expected}")]
+    Wrong {
+        /// The rank.
+        rank: u32,
+        /// The channel.
+        channel: u32,
+        /// The loop.
+        turn: u32,
+        /// The block.
+        block: u64,
+        /// What it has.
+        found: String,
+        /// What it should have.
+        expected: String,
+    },
+}
+
+/// A block that a rank stored: (channel, loop, block).
+type Key = (u32, u32, u64);
+
+/// Plays `lanes` and returns what every rank stored.
+///
+/// # Errors
+/// If lanes get stuck, or messages are left over.
+pub fn play(lanes: &Lanes) -> Result<Vec<BTreeMap<Key, Contributions>>, FlowError> {
+    let mut world = World::new(lanes);
+    while world.round() {}
+    world.finish()
+}
+
+struct World<'a> {
+    lanes: &'a Lanes,
+    /// Per connection and receiving side, the messages under way.
+    queues: Vec<Vec<VecDeque<Contributions>>>,
+    /// Per reduction, the parts of the messages that are not complete.
+    partial: Vec<Vec<VecDeque<Contributions>>>,
+    stored: Vec<BTreeMap<Key, Contributions>>,
+    /// Per lane: loop, operation, repetition, and whether its barrier is behind it.
+    places: Vec<(u32, usize, u32, bool)>,
+    here: Vec<u32>,
+    opened: Vec<u32>,
+    passed: Vec<BTreeMap<u32, u32>>,
+}
+
+impl<'a> World<'a> {
+    fn new(lanes: &'a Lanes) -> Self {
+        let sides = |senders: bool| {
+            let count = move |c: &crate::lanes::Connection| match (&c.peers, senders) {
+                (Peers::Reduce { from, .. }, true) => from.len(),
+                (Peers::Multicast { to, .. }, false) => to.len(),
+                _ => 1,
+            };
+            lanes.connections.iter().map(|c| vec![VecDeque::new(); count(c)]).collect::<Vec<_>>()
+        };
+        Self {
+            lanes,
+            queues: sides(false),
+            partial: sides(true),
+            stored: vec![BTreeMap::new(); lanes.ranks as usize],
+            places: vec![(0, 0, 0, false); lanes.lanes.len()],
+            here: vec![0; lanes.barriers.len()],
+            opened: vec![0; lanes.barriers.len()],
+            passed: vec![BTreeMap::new(); lanes.lanes.len()],
+        }
+    }
+
+    /// Lets every lane go as far as it can; false if none moved.
+    fn round(&mut self) -> bool {
+        let mut moved = false;
+        for i in 0..self.lanes.lanes.len() {
+            while self.step(i) {
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    fn step(&mut self, index: usize) -> bool {
+        let lane = &self.lanes.lanes[index];
+        let layout = &self.lanes.layouts[lane.layout as usize];
+        let (turn, at, repetition, _) = self.places[index];
+        if turn >= layout.loops() {
+            return false;
+        }
+        let Some(op) = lane.ops.get(at) else {
+            self.places[index] = (turn + 1, 0, 0, false);
+            return true;
+        };
+        if !self.through_barrier(index, op) {
+            return false;
+        }
+        if repetition >= op.repeat {
+            self.places[index] = (turn, at + 1, 0, false);
+            return true;
+        }
+        let chunk = (u64::from(op.chunk) + u64::from(repetition) * u64::from(op.stride)) % u64::from(layout.chunks);
+        if layout.chunk_bytes(turn, chunk as u32) > 0 {
+            if op.recv.iter().any(|e| self.queues[e.connection as usize][e.side as usize].is_empty()) {
+                return false;
+            }
+            let mut value = Contributions::default();
+            for end in &op.recv {
+                let part = self.queues[end.connection as usize][end.side as usize].pop_front().unwrap_or_default();
+                value.add(part);
+            }
+            if op.action.adds_input {
+                value.add(Contributions::of(lane.rank));
+            }
+            for end in &op.send {
+                self.send(end.connection as usize, end.side as usize, value);
+            }
+            if op.action.stores {
+                self.stored[lane.rank as usize].insert((lane.channel, turn, op.block + chunk), value);
+            }
+        }
+        self.places[index] = (turn, at, repetition + 1, true);
+        true
+    }
+
+    fn through_barrier(&mut self, index: usize, op: &LaneOp) -> bool {
+        let (turn, at, repetition, behind) = self.places[index];
+        let Some(barrier) = op.after else { return true };
+        if behind {
+            return true;
+        }
+        let b = barrier as usize;
+        let passed = self.passed[index].entry(barrier).or_default();
+        let waiting = *passed % 2 == 1;
+        if !waiting {
+            *passed += 1;
+            self.here[b] += 1;
+        }
+        if self.here[b] == self.lanes.barriers[b].lanes {
+            self.here[b] = 0;
+            self.opened[b] += 1;
+        }
+        let passed = self.passed[index].entry(barrier).or_default();
+        if self.opened[b] > *passed / 2 {
+            *passed += 1;
+            self.places[index] = (turn, at, repetition, true);
+            return true;
+        }
+        false
+    }
+
+    fn send(&mut self, connection: usize, side: usize, value: Contributions) {
+        match &self.lanes.connections[connection].peers {
+            Peers::Reduce { .. } => {
+                self.partial[connection][side].push_back(value);
+                if self.partial[connection].iter().all(|q| !q.is_empty()) {
+                    let mut sum = Contributions::default();
+                    for queue in &mut self.partial[connection] {
+                        sum.add(queue.pop_front().unwrap_or_default());
+                    }
+                    self.queues[connection][0].push_back(sum);
+                }
+            }
+            Peers::Multicast { .. } => {
+                for queue in &mut self.queues[connection] {
+                    queue.push_back(value);
+                }
+            }
+            Peers::Pair { .. } | Peers::Local { .. } => self.queues[connection][side].push_back(value),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<BTreeMap<Key, Contributions>>, FlowError> {
+        let stuck: Vec<_> = (0..self.lanes.lanes.len())
+            .filter(|i| self.places[*i].0 < self.lanes.layouts[self.lanes.lanes[*i].layout as usize].loops())
+            .collect();
+        if let Some(first) = stuck.first() {
+            let lane = &self.lanes.lanes[*first];
+            return Err(FlowError::Stuck { lanes: stuck.len(), rank: lane.rank, channel: lane.channel });
+        }
+        let messages = self.queues.iter().chain(&self.partial).flatten().map(VecDeque::len).sum();
+        if messages > 0 {
+            return Err(FlowError::Unreceived { messages });
+        }
+        Ok(self.stored)
+    }
+}
+
+/// Plays `lanes` and proves that they do what `operation` promises.
+///
+/// # Errors
+/// If they do not; the error names the first rank and block that is wrong.
+pub fn check(operation: Operation, lanes: &Lanes, root: u32) -> Result<(), FlowError> {
+    let stored = play(lanes)?;
+    let n = lanes.ranks;
+    let everyone = Contributions::everyone(n);
+    let blocks: std::collections::BTreeSet<Key> = stored.iter().flat_map(|s| s.keys().copied()).collect();
+    let expect = |rank: u32, key: Key, expected: Option<&Contributions>| {
+        let found = stored[rank as usize].get(&key);
+        if found == expected {
+            return Ok(());
+        }
+        let (channel, turn, block) = key;
+        let text = |c: Option<&Contributions>| c.map_or("nothing".to_owned(), |c| c.text());
+        Err(FlowError::Wrong { rank, channel, turn, block, found: text(found), expected: text(expected) })
+    };
+    for key in blocks {
+        let holders: Vec<u32> = (0..n).filter(|r| stored[*r as usize].contains_key(&key)).collect();
+        match operation {
+            Operation::AllReduce => {
+                for rank in 0..n {
+                    expect(rank, key, Some(&everyone))?;
+                }
+            }
+            Operation::AllGather | Operation::Broadcast => {
+                // Everyone holds the same single contribution: the root's, or the block's owner's.
+                let owner = match operation {
+                    Operation::Broadcast => Contributions::of(root),
+                    _ => Contributions::of(stored[holders[0] as usize][&key].first()),
+                };
+                for rank in 0..n {
+                    expect(rank, key, Some(&owner))?;
+                }
+            }
+            Operation::ReduceScatter => {
+                for rank in 0..n {
+                    expect(rank, key, (rank == holders[0]).then_some(&everyone))?;
+                }
+            }
+            Operation::Reduce => {
+                for rank in 0..n {
+                    expect(rank, key, (rank == root).then_some(&everyone))?;
+                }
+            }
+            _ => {
+                // Point to point: the block names its source and its destination.
+                for rank in 0..n {
+                    let expected = Contributions::of(stored[holders[0] as usize][&key].first());
+                    expect(rank, key, (rank == holders[0]).then_some(&expected))?;
+                }
+            }
+        }
+    }
+    counts(operation, lanes, &stored, root)
+}
+
+/// That no block is missing: every rank holds as many as the operation gives it, of different owners.
+fn counts(
+    operation: Operation,
+    lanes: &Lanes,
+    stored: &[BTreeMap<Key, Contributions>],
+    root: u32,
+) -> Result<(), FlowError> {
+    let n = lanes.ranks;
+    let wrong = |rank, found: String, expected: String| {
+        Err(FlowError::Wrong { rank, channel: 0, turn: 0, block: 0, found, expected })
+    };
+    for rank in 0..n {
+        let mut owners: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+        for ((channel, turn, _), c) in &stored[rank as usize] {
+            owners.entry((*channel, *turn)).or_default().push(c.first());
+        }
+        match operation {
+            Operation::AllGather => {
+                for list in owners.values_mut() {
+                    list.sort_unstable();
+                    if *list != (0..n).collect::<Vec<_>>() {
+                        return wrong(rank, format!("blocks of ranks {list:?}"), format!("one of each of {n} ranks"));
+                    }
+                }
+            }
+            Operation::AllToAll => {
+                let mut from: Vec<u32> = owners.into_values().flatten().collect();
+                from.sort_unstable();
+                from.dedup();
+                if from.len() != n as usize {
+                    return wrong(rank, format!("blocks from {} ranks", from.len()), format!("from {n}"));
+                }
+            }
+            Operation::Reduce if rank != root => {}
+            _ if stored[rank as usize].is_empty() => return wrong(rank, "nothing".into(), "its blocks".into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms;
+    use crate::call::{Call, ChannelWork, Group, PointToPoint};
+
+    fn call(group: Group, bytes: u64, channels: u32) -> Call {
+        let rounds = group.ranks() as usize + 1;
+        let work = |channel| ChannelWork { channel, bytes, chunk: 4096, slices: 2, min_slice: 512, slots: 4 };
+        let p2p = PointToPoint {
+            message: bytes,
+            part: bytes.div_ceil(2).max(1),
+            channels,
+            first_channel: (0..rounds as u32).map(|r| r % channels).collect(),
+            step: 1024,
+            slots: 8,
+            batch: 8,
+            relay: true,
+        };
+        Call { group, channels: (0..channels).map(work).collect(), root: 0, p2p }
+    }
+
+    fn lanes(algorithm: &dyn algorithms::Algorithm, operation: Operation, call: &Call) -> Lanes {
+        let mut lanes = Lanes::new(call.group.ranks());
+        algorithm.write(operation, call, &mut lanes);
+        lanes
+    }
+
+    #[test]
+    fn every_algorithm_moves_every_contribution_exactly_once() {
+        let mut checked = 0;
+        for n in 1..=64u32 {
+            let middle = (2..n).rev().find(|p| n % p == 0 && p * p <= n);
+            for per_node in [1, middle.unwrap_or(n), n] {
+                for bytes in [40, 5_000 * u64::from(n.min(8))] {
+                    let mut call = call(Group::regular(n / per_node, per_node), bytes, 2);
+                    call.root = n / 2;
+                    for algorithm in algorithms::ALL {
+                        for operation in Operation::ALL {
+                            if algorithm.can(operation, &call) {
+                                let lanes = lanes(*algorithm, operation, &call);
+                                check(operation, &lanes, call.root).unwrap_or_else(|e| {
+                                    panic!("{} {operation:?}, {n} ranks, {per_node} a node: {e}", algorithm.name())
+                                });
+                                checked += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(checked > 1500, "{checked}");
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let call = call(Group::regular(1, 4), 100_000, 1);
+        let ring = algorithms::by_name("ring").unwrap();
+        let good = lanes(ring, Operation::AllReduce, &call);
+        assert_eq!(check(Operation::AllReduce, &good, 0), Ok(()));
+
+        let mut missing = good.clone();
+        missing.lanes[2].ops.remove(0);
+        assert!(matches!(check(Operation::AllReduce, &missing, 0), Err(FlowError::Stuck { .. })));
+
+        let mut twice = good.clone();
+        twice.lanes[1].ops[3].action.adds_input = true;
+        assert!(matches!(check(Operation::AllReduce, &twice, 0), Err(FlowError::Wrong { .. })));
+
+        let mut left = good;
+        left.lanes[3].ops.pop();
+        assert!(matches!(check(Operation::AllReduce, &left, 0), Err(FlowError::Unreceived { .. })));
+    }
+}
