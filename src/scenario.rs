@@ -30,11 +30,11 @@ use sim_topology::{Fabric, FabricSpec};
 
 use crate::diagnostic::{Code, Diagnostics};
 
-pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub(crate) use keys::OPERATIONS;
+pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub use load::{Input, MAX_BYTES, Setting, decode};
-pub(crate) use quantity::diagnose;
 pub use quantity::Metres;
+pub(crate) use quantity::diagnose;
 pub use reference::markdown;
 pub use schema::{SCHEMA, all_tables, json_schema};
 pub use software::{Scalar, Software};
@@ -140,7 +140,10 @@ impl Scenario {
         if nodes == 1 {
             format!("{}: {system} x1, {gpus}, {work}", self.name)
         } else {
-            format!("{}: {system} x{nodes}, {gpus}, {}, {}, {work}", self.name, self.cluster.fabric, self.cluster.transport)
+            format!(
+                "{}: {system} x{nodes}, {gpus}, {}, {}, {work}",
+                self.name, self.cluster.fabric, self.cluster.transport
+            )
         }
     }
 }

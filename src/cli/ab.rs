@@ -86,11 +86,7 @@ fn answer(question: &Question) -> AbResults {
 fn curve(link: &NamedLink, sizes: &[Bytes]) -> AbLink {
     let rows = sizes.iter().map(|size| {
         let bytes = size.get() as f64;
-        AbRow {
-            bytes: size.get(),
-            time_us: link.model.time(bytes) * 1e6,
-            achieved: link.model.achieved(bytes) / 1e9,
-        }
+        AbRow { bytes: size.get(), time_us: link.model.time(bytes) * 1e6, achieved: link.model.achieved(bytes) / 1e9 }
     });
     AbLink { name: link.name.clone(), half_bandwidth_bytes: round(link.model.half_bandwidth()), rows: rows.collect() }
 }

@@ -164,3 +164,8 @@ pub(super) fn no_cluster(verb: &str) -> Failure {
         .help("`fabricsim catalog` lists the systems, `fabricsim init` writes a scenario");
     Failure::usage(Diagnostics::of(fault))
 }
+
+/// What results call the scenario: its path as typed, else its name.
+pub(super) fn shown(path: Option<&PathBuf>, scenario: &crate::Scenario) -> String {
+    path.map_or_else(|| scenario.name.clone(), |p| p.display().to_string())
+}

@@ -110,7 +110,10 @@ fn share(text: &str) -> Result<f64, Failure> {
         Ok(value) if value.is_finite() && value >= 0.0 => {
             let ratio = value * scale;
             if scale == 1.0 && value > 1.0 {
-                let fault = Diagnostic::new(Code::BadArgument, format!("`{}` as a ratio is {:.0} %", shorten(text), value * 100.0));
+                let fault = Diagnostic::new(
+                    Code::BadArgument,
+                    format!("`{}` as a ratio is {:.0} %", shorten(text), value * 100.0),
+                );
                 return Err(Failure::of(Exit::Usage, fault.help(format!("write {value}% if percent are meant"))));
             }
             Ok(ratio)

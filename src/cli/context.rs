@@ -33,12 +33,8 @@ impl Context {
 
     /// Prints findings to standard error; under `--quiet` errors only.
     pub(super) fn say(&self, diagnostics: &Diagnostics) {
-        let list: Vec<Diagnostic> = diagnostics
-            .list
-            .iter()
-            .filter(|d| !self.quiet || d.severity() == Severity::Error)
-            .cloned()
-            .collect();
+        let list: Vec<Diagnostic> =
+            diagnostics.list.iter().filter(|d| !self.quiet || d.severity() == Severity::Error).cloned().collect();
         if !list.is_empty() {
             let shown = Diagnostics { sources: diagnostics.sources.clone(), list };
             // Nothing can be done if standard error is closed.

@@ -37,7 +37,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             .collect();
         return match args.output.format {
             Format::Json => {
-                let list: Vec<_> = entries.iter().map(|(name, title)| json!({ "name": name, "title": title })).collect();
+                let list: Vec<_> =
+                    entries.iter().map(|(name, title)| json!({ "name": name, "title": title })).collect();
                 output::print_json("explain", seed, Vec::new(), json!({ "pages": list }))
             }
             Format::Text => {

@@ -77,7 +77,10 @@ fn content(preset: Option<&str>) -> Result<(String, String), Failure> {
     let systems: Vec<&str> = catalogue.systems().map(|row| row.name.as_str()).collect();
     let known: Vec<&str> = presets::names().chain(systems).collect();
     let fault = Diagnostic::new(Code::UnknownSystem, format!("no preset or system `{}`", shorten(wanted)));
-    Err(Failure::of(Exit::Usage, fault.help(suggest(wanted, known)).help("`fabricsim init --list` and `fabricsim catalog`")))
+    Err(Failure::of(
+        Exit::Usage,
+        fault.help(suggest(wanted, known)).help("`fabricsim init --list` and `fabricsim catalog`"),
+    ))
 }
 
 fn list(args: &Args, context: &Context) -> Result<(), Failure> {

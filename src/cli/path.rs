@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use sim_core::units::Span;
-use sim_report::result::{PathHop, PathResults};
-use sim_topology::{DeviceId, Fabric, Route, RouteRequest, Via};
+use sim_topology::topo::{Hop, PathReport, path};
+use sim_topology::{DeviceId, Fabric, RouteRequest, Via};
 
 use super::args::{self, Format, Output, System};
 use super::context::{Context, warnings};
@@ -56,15 +56,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (from, to) = (device(from, fabric)?, device(to, fabric)?);
     let via = if args.no_nvlink { Via::NoNvlink } else { Via::Auto };
     let request = RouteRequest::auto(from, to).via(via).entropy(args.entropy);
-    let route = fabric.route(&request).map_err(|error| {
-        Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, format!("no path: {error}")))
-    })?;
+    let route = fabric
+        .route(&request)
+        .map_err(|error| Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, format!("no path: {error}"))))?;
+    let report = path(fabric, &route);
     match args.output.format {
         Format::Json => {
-            let name = scenario.map_or_else(|| loaded.scenario.name.clone(), |p| p.display().to_string());
-            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), results(fabric, &route))
+            let name = args::shown(scenario.as_ref(), &loaded.scenario);
+            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), report)
         }
-        Format::Text => output::print(&text(fabric, &route)),
+        Format::Text => output::print(&text(&report)),
     }
 }
 
@@ -89,61 +90,44 @@ fn device(word: &str, fabric: &Fabric) -> Result<DeviceId, Failure> {
     })
 }
 
-fn results(fabric: &Fabric, route: &Route) -> PathResults {
-    let hops: Vec<PathHop> = route
-        .links
-        .iter()
-        .map(|&id| {
-            let link = fabric.link(id);
-            PathHop {
-                from: fabric.device(link.from).name.clone(),
-                to: fabric.device(link.to).name.clone(),
-                class: link.class.to_string(),
-                latency_ns: link.latency.as_ns(),
-                bandwidth: link.rate.as_gbyte(),
-            }
-        })
-        .collect();
-    PathResults {
-        latency_ns: hops.iter().map(|h| h.latency_ns).sum(),
-        bandwidth: hops.iter().map(|h| h.bandwidth).fold(f64::INFINITY, f64::min),
-        hops,
-    }
-}
-
-fn text(fabric: &Fabric, route: &Route) -> String {
-    let results = results(fabric, route);
+fn text(report: &PathReport) -> String {
     let mut out = String::new();
-    let total: Span = route.links.iter().map(|&id| fabric.link(id).latency).sum();
-    let slowest = results.hops.iter().position(|h| h.bandwidth <= results.bandwidth);
-    if let Some(hop) = slowest.and_then(|i| results.hops.get(i)) {
-        // Writing to a String cannot fail, here and below.
+    let latency = |ns: f64| Span::from_ps((ns * 1e3).round() as u64).to_string();
+    // Writing to a String cannot fail, here and below.
+    let _ = write!(
+        out,
+        "{}, {} hops, {}, {:.1} GB/s one way ({:.1} after headers)",
+        report.kind,
+        report.hops.len(),
+        latency(report.latency_ns),
+        report.bandwidth_gbyte,
+        report.effective_gbyte
+    );
+    let _ = match &report.bottleneck {
+        Some(link) => writeln!(out, ". Bottleneck: {link}"),
+        None => writeln!(out),
+    };
+    if report.equal_paths > 1 {
+        let _ = writeln!(out, "one of {} equal paths; --entropy picks another", report.equal_paths);
+    }
+    let width = |pick: fn(&Hop) -> &str, head: &str| {
+        report.hops.iter().map(|h| pick(h).chars().count()).chain([head.len()]).max().unwrap_or(0) + 2
+    };
+    let (from, to, class) = (width(|h| &h.from, "from"), width(|h| &h.to, "to"), width(|h| h.class, "class"));
+    let head = ["latency", "GB/s", "net GB/s"];
+    let _ =
+        writeln!(out, "{:<from$}{:<to$}{:<class$}{:>12}{:>10}{:>10}", "from", "to", "class", head[0], head[1], head[2]);
+    for hop in &report.hops {
+        let mark = if hop.effective_gbyte <= report.effective_gbyte { "  <" } else { "" };
         let _ = writeln!(
             out,
-            "{}, {} hops, {total}, {:.1} GB/s one way. Bottleneck: {}→{} ({})",
-            route.kind,
-            results.hops.len(),
-            results.bandwidth,
+            "{:<from$}{:<to$}{:<class$}{:>12}{:>10.1}{:>10.1}{mark}",
             hop.from,
             hop.to,
-            hop.class
-        );
-    }
-    if route.equal_paths > 1 {
-        let _ = writeln!(out, "one of {} equal paths; --entropy picks another", route.equal_paths);
-    }
-    let width = |pick: fn(&PathHop) -> &String, head: &str| {
-        results.hops.iter().map(|h| pick(h).chars().count()).chain([head.len()]).max().unwrap_or(0) + 2
-    };
-    let (from, to, class) = (width(|h| &h.from, "from"), width(|h| &h.to, "to"), width(|h| &h.class, "class"));
-    let _ = writeln!(out, "{:<from$}{:<to$}{:<class$}{:>12}{:>10}", "from", "to", "class", "latency", "GB/s");
-    for (hop, &id) in results.hops.iter().zip(&route.links) {
-        let latency = fabric.link(id).latency.to_string();
-        let mark = if hop.bandwidth <= results.bandwidth { "  <" } else { "" };
-        let _ = writeln!(
-            out,
-            "{:<from$}{:<to$}{:<class$}{latency:>12}{:>10.1}{mark}",
-            hop.from, hop.to, hop.class, hop.bandwidth
+            hop.class,
+            latency(hop.latency_ns),
+            hop.bandwidth_gbyte,
+            hop.effective_gbyte
         );
     }
     out

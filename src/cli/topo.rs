@@ -1,8 +1,11 @@
 //! `topo`: what is connected to what, and how well.
 
+use core::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use sim_topology::topo::{self, Pairs, TopoReport};
+use sim_topology::{Catalogue, Fabric};
 
 use super::args::{self, Format, Output, System};
 use super::context::{Context, warnings};
@@ -17,6 +20,9 @@ pub(super) struct Args {
     /// The scenario; `-` is standard input
     #[arg(value_name = "SCENARIO")]
     scenario: Option<PathBuf>,
+    /// The node whose matrix is shown
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    node: u32,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -24,6 +30,8 @@ pub(super) struct Args {
 }
 
 const EXAMPLES: &str = "\
+The matrix has the layout of `nvidia-smi topo -m`; `fabricsim explain path-class` has its legend.
+
 Examples:
   fabricsim topo scenarios/rail-4x8.toml
   fabricsim topo --system hgx-h100 --nodes 4
@@ -35,6 +43,94 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return Err(args::no_cluster("topo"));
     }
     let loaded = context.load(&input, args.system.settings()?)?;
-    let _ = (warnings(&loaded.diagnostics), Format::Json, args.output.format);
-    output::print(&format!("{}\n", loaded.scenario.describe()))
+    let fabric = &loaded.fabric;
+    let report = topo::report(fabric, Catalogue::builtin(), loaded.scenario.software.pxn).map_err(Failure::internal)?;
+    match args.output.format {
+        Format::Json => {
+            let name = args::shown(args.scenario.as_ref(), &loaded.scenario);
+            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), report)
+        }
+        Format::Text => {
+            let matrix = topo::matrix(fabric, args.node).ok_or_else(|| no_node(args.node, fabric))?;
+            let head = loaded.scenario.describe();
+            output::print(&format!("{head}\n\nnode{}\n{matrix}\n{}", args.node, text(&report)))
+        }
+    }
+}
+
+fn no_node(node: u32, fabric: &Fabric) -> Failure {
+    use super::fault::Exit;
+    use crate::diagnostic::{Code, Diagnostic};
+    let last = fabric.nodes().len().saturating_sub(1);
+    let fault = Diagnostic::new(Code::UnknownDevice, format!("there is no node {node}"));
+    Failure::of(Exit::Usage, fault.help(format!("nodes go from 0 to {last}")))
+}
+
+fn text(report: &TopoReport) -> String {
+    let mut out = String::new();
+    pairs(&report.pairs, &mut out);
+    // Writing to a String cannot fail, here and below.
+    let counts: Vec<String> = report.devices.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    let _ = writeln!(out, "\ndevices    {}", counts.join(", "));
+    for (i, (class, links)) in report.links.iter().enumerate() {
+        let head = if i == 0 { "links" } else { "" };
+        let rate = if links.min_gbyte < links.max_gbyte {
+            format!("{:.1} to {:.1}", links.min_gbyte, links.max_gbyte)
+        } else {
+            format!("{:.1}", links.max_gbyte)
+        };
+        let _ = writeln!(out, "{head:<11}{:<12}{:>8}   {rate} GB/s one way", class.to_string(), links.count);
+    }
+    let hops: Vec<String> = report.hops.iter().map(|(hops, n)| format!("{n} pairs {hops}")).collect();
+    let _ = writeln!(out, "links between GPUs    {}", hops.join(", "));
+    let _ = write!(out, "bisection  {:.1} GB/s one way", report.bisection_gbyte);
+    let tiers = [("NICs", report.bisection.nic_gbyte), ("uplinks", report.bisection.uplink_gbyte)];
+    let tiers: Vec<String> = tiers.iter().filter_map(|(name, rate)| Some(format!("{name} {:.1}", (*rate)?))).collect();
+    let _ = if tiers.is_empty() { writeln!(out) } else { writeln!(out, " ({})", tiers.join(", ")) };
+    if let Some(ratio) = report.oversubscription {
+        let _ = writeln!(out, "oversubscription {ratio:.2}:1 at the leaves");
+    }
+    bill(report, &mut out);
+    out
+}
+
+/// Each kind with its share of all pairs, and of those between nodes.
+fn pairs(pairs: &Pairs, out: &mut String) {
+    let kinds = [
+        ("nvlink", pairs.nvlink, false),
+        ("pcie", pairs.pcie, false),
+        ("same_rail", pairs.same_rail, true),
+        ("pxn", pairs.pxn, true),
+        ("cross_rail", pairs.cross_rail, true),
+    ];
+    let total = pairs.total();
+    let between: u64 = kinds.iter().filter(|(.., network)| *network).map(|(_, n, _)| n).sum();
+    let share = |n: u64, of: u64| if of == 0 { 0.0 } else { 100.0 * n as f64 / of as f64 };
+    let _ = writeln!(out, "{:<12}{:>10}{:>9}{:>18}", "GPU pairs", "ordered", "of all", "of those between");
+    for (name, n, network) in kinds {
+        let second = if network { format!("{:.1} %", share(n, between)) } else { String::new() };
+        let _ = writeln!(out, "{name:<12}{n:>10}{:>9}{second:>18}", format!("{:.1} %", share(n, total)));
+    }
+    let _ = writeln!(out, "{:<12}{total:>10}", "all");
+}
+
+fn bill(report: &TopoReport, out: &mut String) {
+    if report.bill_of_materials.is_empty() {
+        return;
+    }
+    let width = report.bill_of_materials.iter().map(|b| b.item.chars().count()).max().unwrap_or(0).max(4) + 2;
+    let role = report.bill_of_materials.iter().map(|b| b.role.chars().count()).max().unwrap_or(0).max(4) + 2;
+    let _ = writeln!(out, "\n{:<width$}{:<role$}{:>8}{:>10}{:>12}", "part", "role", "count", "W each", "USD each");
+    for item in &report.bill_of_materials {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
+        let _ = writeln!(
+            out,
+            "{:<width$}{:<role$}{:>8}{:>10}{:>12}",
+            item.item,
+            item.role,
+            item.count,
+            number(item.unit_power_w),
+            number(item.unit_price_usd)
+        );
+    }
 }

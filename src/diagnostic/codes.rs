@@ -210,7 +210,11 @@ plain number is a rank: rank 9 on nodes with 8 GPUs is `node1.gpu1`.
 Add spines, allow oversubscription, or leave the count out: then the smallest number that fits is taken.";
 
     NoPath = "E032", "no path between two devices",
-"The devices are not connected in this fabric by any path that may carry data.";
+"The devices are not connected in this fabric by any path that may carry data, or they are one and the same.
+
+    $ fabricsim path cluster.toml node0.gpu0 node0.gpu1 --no-nvlink     # no PCIe peer-to-peer on this system
+
+`fabricsim topo` shows what is connected to what.";
 
     Unsupported = "E040", "not offered in this combination",
 "The operation has no such algorithm or protocol on this system: NVLS needs NVSwitch of the Hopper generation or later
@@ -251,7 +255,9 @@ Remedies are the same as in a real fabric: up/down routing, other priorities, or
 examples.";
 
     Exists = "E081", "the output exists already",
-"fabricsim overwrites nothing unasked. Give another name, or add `--force`.";
+"fabricsim overwrites nothing unasked. Give another name, or add `--force`.
+
+    $ fabricsim init rail-4x8 --force";
 
     Unwritable = "E082", "the output cannot be written",
 "The folder is missing, is not a folder, is read-only or is full. Output is written to a temporary file beside its place
@@ -280,20 +286,6 @@ each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every 
 "The key or variable is valid, but nothing in this scenario depends on it: a number of spines in a single-switch fabric,
 an `NCCL_*` variable that does not influence data paths, a list of sizes in a transfer. It is ignored.";
 
-    UnevenDomain = "W011", "an NVLink domain that is not full",
-"The node count is not a multiple of `nodes_per_domain`, so the last NVLink domain has fewer nodes than the others. That
-is allowed; ranks in it reach fewer peers over NVLink.";
-
-    Provisional = "W012", "a value not yet confirmed",
-"The catalogue marks this value as recalled or derived rather than published or measured. Results that rest on it are less
-certain; `fabricsim catalog NAME` shows which values and why.";
-
-    OlderSchema = "W020", "a scenario of an older schema",
-"The file states an older `schema`. It is read as before; set `schema` to the current version to silence this.";
-
     LogDamage = "W030", "a damaged measurement file",
 "Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
-
-    Shadowed = "W040", "a flag hides the same setting elsewhere",
-"The same setting is given twice, by flag and in the scenario or log. The flag wins.";
 }

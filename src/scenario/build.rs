@@ -57,6 +57,8 @@ fn schema(root: &View<'_>, out: &mut Diagnostics) {
     let Some(node) = root.node("schema") else { return };
     if found > SCHEMA {
         let fault = Diagnostic::new(Code::NewerSchema, format!("the scenario is of schema {found}"));
-        out.push(fault.at(node.place.clone(), format!("this fabricsim reads up to {SCHEMA}")).help("use a newer fabricsim"));
+        out.push(
+            fault.at(node.place.clone(), format!("this fabricsim reads up to {SCHEMA}")).help("use a newer fabricsim"),
+        );
     }
 }

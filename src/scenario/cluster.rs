@@ -44,7 +44,9 @@ fn by_name(named: &Node, catalogue: &Catalogue, out: &mut Diagnostics) -> Option
         Err(error) => {
             let fault = Diagnostic::new(Code::UnknownSystem, format!("unknown system `{}`", shorten(name)));
             let fault = fault.at(named.place.clone(), "not in the catalogue");
-            out.push(fault.help(advice(&error)).help("`fabricsim catalog` shows them; `[node]` describes one of your own"));
+            out.push(
+                fault.help(advice(&error)).help("`fabricsim catalog` shows them; `[node]` describes one of your own"),
+            );
             None
         }
     }
@@ -86,7 +88,9 @@ fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
         Ok(nics) => Some(nics),
         Err(why) => {
             let fault = Diagnostic::new(Code::BadName, "`nics` takes COUNTxRATE");
-            out.push(fault.at(node.place.clone(), why).help("nics = \"8x400Gb/s\": eight NICs a node of 400 Gb/s each"));
+            out.push(
+                fault.at(node.place.clone(), why).help("nics = \"8x400Gb/s\": eight NICs a node of 400 Gb/s each"),
+            );
             None
         }
     }
@@ -137,6 +141,7 @@ fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &
         }
     }
     if spec.fabric == FabricKind::SingleSwitch {
+        (spec.leaves, spec.spines, spec.oversubscription) = (None, None, None);
         for key in ["leaves", "spines", "oversubscription", "switch_cable"] {
             if let Some(node) = view.node(key) {
                 let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect"));
@@ -169,7 +174,10 @@ pub(super) fn impossible(error: &BuildError, root: &Table) -> Diagnostic {
     };
     let named = match error {
         BuildError::Unknown(unknown) => text_place(root, &unknown.name),
-        BuildError::Range { what, .. } => key_place(root, what),
+        BuildError::Range { what, .. } => {
+            let first = what.split('.').next().unwrap_or(what);
+            path_place(root, what).or_else(|| key_place(root, what)).or_else(|| key_place(root, first))
+        }
         _ => None,
     };
     let title = match code {

@@ -228,7 +228,8 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
     };
     let Some(parts) = split_key(path) else {
         let diagnostic = Diagnostic::new(Code::BadArgument, format!("`{}` is not a key", shorten(path)));
-        diagnostics.push(diagnostic.at(key_place, "parts are separated by one dot").help("--set workload.0.op=alltoall"));
+        diagnostics
+            .push(diagnostic.at(key_place, "parts are separated by one dot").help("--set workload.0.op=alltoall"));
         return;
     };
     let raw = &setting.text[value_at..];

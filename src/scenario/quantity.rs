@@ -66,7 +66,9 @@ pub(crate) fn diagnose(key: &str, error: &UnitError, text: &str, place: &Place, 
         Code::Overflow => format!("`{key}` is too large"),
         _ => format!("`{key}` is not a number above zero"),
     };
-    Diagnostic::new(code, title).at(part(error, text, place, sources), error.message.clone()).maybe_help(error.hint.clone())
+    Diagnostic::new(code, title)
+        .at(part(error, text, place, sources), error.message.clone())
+        .maybe_help(error.hint.clone())
 }
 
 /// The place of the faulty part of a text; of all of it where the text is written with escapes.
@@ -74,7 +76,10 @@ fn part(error: &UnitError, text: &str, place: &Place, sources: &Sources) -> Plac
     let written = &sources.text(place.source)[sources.clip(place)];
     let Some(lead) = written.find(text).filter(|lead| *lead <= 3 && !text.is_empty()) else { return place.clone() };
     let start = place.span.start + lead + error.offset.min(text.len());
-    Place { source: place.source, span: start..(start + error.len).min(place.span.start + lead + text.len()).max(start) }
+    Place {
+        source: place.source,
+        span: start..(start + error.len).min(place.span.start + lead + text.len()).max(start),
+    }
 }
 
 /// A size.

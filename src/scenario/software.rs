@@ -1,9 +1,9 @@
 //! The communication library of a scenario.
 
 use indexmap::IndexMap;
-use sim_collectives::nccl::Version;
+use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, Version};
 
-use super::tree::{Node, Value};
+use super::tree::{Entry, Node, Value};
 use super::view::View;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 
@@ -12,8 +12,10 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 pub struct Software {
     /// The NCCL version whose choices are modelled.
     pub nccl: Version,
-    /// NCCL's environment variables, in the order in which they were written.
+    /// NCCL's environment variables as they were written, in that order.
     pub env: IndexMap<String, String>,
+    /// What these variables mean; `NCCL_PXN_DISABLE` is set if `pxn` is false.
+    pub knobs: Knobs,
     /// Launches are captured in a CUDA graph.
     pub graph: bool,
     /// PXN: messages may go through a GPU of the same node that is on the right rail.
@@ -81,17 +83,39 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
         }
         Version::default()
     });
+    let mut knobs = Knobs::default();
+    let mut env = IndexMap::new();
     let entries = view.node("env").and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
     for entry in entries {
-        if !entry.key.starts_with("NCCL_") {
-            let fault = Diagnostic::new(Code::NoEffect, format!("`{}` has no effect", shorten(&entry.key)));
-            let fault = fault.at(entry.key_place.clone(), "only variables that begin with NCCL_ are looked at");
-            let upper = entry.key.to_uppercase();
-            let help = if upper.starts_with("NCCL_") { format!("write {upper}") } else { String::new() };
-            out.push(fault.help(help));
-        }
+        let Some(value) = Scalar::of(&entry.node).map(|v| v.as_env()) else { continue };
+        variable(entry, &value, &mut knobs, out);
+        env.insert(entry.key.clone(), value);
     }
-    let env = scalars(&view, "env").into_iter().map(|(k, v)| (k, v.as_env())).collect();
-    let pxn = view.boolean("pxn");
-    Software { nccl, env, graph: view.boolean("graph"), pxn }
+    let mut pxn = view.boolean("pxn");
+    match knobs.number(Knob::PxnDisable) {
+        Some(disabled) => pxn &= disabled == 0,
+        // The key is another spelling of the variable; a value that the variable knows cannot fail.
+        None if !pxn => drop(knobs.set(Knob::PxnDisable.name(), "1")),
+        None => {}
+    }
+    Software { nccl, env, knobs, graph: view.boolean("graph"), pxn }
+}
+
+/// Sets one variable, and reports what is wrong with it or that it changes nothing.
+fn variable(entry: &Entry, value: &str, knobs: &mut Knobs, out: &mut Diagnostics) {
+    let name = shorten(&entry.key);
+    let fault = match knobs.set(&entry.key, value) {
+        Ok(Effect::Read { .. }) => return,
+        Ok(Effect::None { similar }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect"))
+            .at(entry.key_place.clone(), "nothing in the model looks at it")
+            .maybe_help(similar.map(|s| format!("did you mean `{s}`?"))),
+        Err(KnobError::Name { similar, .. }) => Diagnostic::new(Code::BadName, format!("`{name}` is no NCCL variable"))
+            .at(entry.key_place.clone(), "a name that begins with `NCCL_` is due")
+            .maybe_help(similar.map(|s| format!("did you mean `{s}`?"))),
+        Err(KnobError::Value { expected, .. }) => {
+            Diagnostic::new(Code::UnknownChoice, format!("`{name}` cannot be `{}`", shorten(value)))
+                .at(entry.node.place.clone(), format!("{expected} is due"))
+        }
+    };
+    out.push(fault);
 }

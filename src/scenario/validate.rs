@@ -25,8 +25,11 @@ pub(crate) fn table(table: &Table, spec: &TableSpec, place: Option<&Place>, out:
 }
 
 fn missing(key: &KeySpec, spec: &TableSpec, place: Option<&Place>) -> Diagnostic {
-    let diagnostic = Diagnostic::new(Code::MissingKey, format!("`{}` is missing", key.name))
-        .help(format!("add `{}`: {}", key.name, key.kind.describe()));
+    let diagnostic = Diagnostic::new(Code::MissingKey, format!("`{}` is missing", key.name)).help(format!(
+        "add `{}`: {}",
+        key.name,
+        key.kind.describe()
+    ));
     match place {
         Some(place) => diagnostic.at(place.clone(), format!("this {} lacks `{}`", spec.name, key.name)),
         None => diagnostic,
@@ -68,7 +71,9 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
                 range(node, key, kind, &found, out);
             }
         },
-        (Kind::Number(low, high), Value::Integer(Some(found))) => number(node, key, kind, *found as f64, *low, *high, out),
+        (Kind::Number(low, high), Value::Integer(Some(found))) => {
+            number(node, key, kind, *found as f64, *low, *high, out)
+        }
         (Kind::Number(low, high), Value::Float(found)) => number(node, key, kind, *found, *low, *high, out),
         (Kind::Choice(words), Value::Text(text)) => {
             if !words.contains(&text.as_str()) {
@@ -149,7 +154,8 @@ fn variant(item: &Node, key: &str, variants: &[(&str, &TableSpec)], out: &mut Di
         Some(text) => match variants.iter().find(|(name, _)| *name == text) {
             Some((_, spec)) => table(inner, spec, Some(&item.place), out),
             None => {
-                let diagnostic = Diagnostic::new(Code::UnknownChoice, format!("`kind` has no choice `{}`", shorten(text)));
+                let diagnostic =
+                    Diagnostic::new(Code::UnknownChoice, format!("`kind` has no choice `{}`", shorten(text)));
                 out.push(diagnostic.at(kind.place.clone(), "not known").help(suggest(text, names())));
             }
         },

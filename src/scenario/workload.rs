@@ -75,7 +75,8 @@ fn ranks(view: &View<'_>, fabric: &Fabric, least: u32, out: &mut Diagnostics) ->
     let per_node = fabric.nodes().first().map_or(1, |n| n.gpus.len() as u32).max(1);
     let Some(node) = view.node("ranks") else {
         if gpus < least {
-            let fault = Diagnostic::new(Code::OutOfRange, format!("the work needs at least {least} GPUs, and there is {gpus}"));
+            let fault =
+                Diagnostic::new(Code::OutOfRange, format!("the work needs at least {least} GPUs, and there is {gpus}"));
             out.push(fault.help("set `nodes` or `gpus_per_node` higher"));
             return None;
         }
@@ -88,7 +89,11 @@ fn ranks(view: &View<'_>, fabric: &Fabric, least: u32, out: &mut Diagnostics) ->
     };
     if wanted > gpus {
         let label = format!("{} nodes x {per_node} GPUs = {gpus}", fabric.nodes().len());
-        return fault(format!("{wanted} ranks on {gpus} GPUs"), label, "leave `ranks` out to use all, or set `nodes` higher");
+        return fault(
+            format!("{wanted} ranks on {gpus} GPUs"),
+            label,
+            "leave `ranks` out to use all, or set `nodes` higher",
+        );
     }
     if wanted < least {
         return fault(format!("{wanted} ranks"), format!("at least {least} are needed"), "");
@@ -119,7 +124,9 @@ fn device(node: &Node, fabric: &Fabric, out: &mut Diagnostics) -> Option<DeviceI
                 let fault = Diagnostic::new(Code::UnknownDevice, format!("there is no device `{}`", shorten(name)));
                 let fault = fault.at(node.place.clone(), "not in this fabric");
                 let alike = error.suggestion.map(|s| format!("did you mean `{s}`?"));
-                out.push(fault.maybe_help(alike).help("devices are named like node0.gpu3, node0.nic1, node0.socket0, leaf4"));
+                out.push(
+                    fault.maybe_help(alike).help("devices are named like node0.gpu3, node0.nic1, node0.socket0, leaf4"),
+                );
                 None
             }
         },

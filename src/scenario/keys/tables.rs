@@ -12,9 +12,8 @@ pub(crate) const ALGORITHMS: &[&str] = &["ring", "tree", "nvls", "nvls_tree", "p
 /// NCCL's protocols.
 pub(crate) const PROTOCOLS: &[&str] = &["LL", "LL128", "Simple"];
 /// nccl-tests' data types.
-pub(crate) const DATATYPES: &[&str] = &[
-    "float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2",
-];
+pub(crate) const DATATYPES: &[&str] =
+    &["float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2"];
 /// The fabrics that can be built.
 pub(crate) const FABRICS: &[&str] = &["rail-optimized", "leaf-spine", "single-switch"];
 /// The transports.
@@ -27,8 +26,12 @@ pub static ROOT: TableSpec = TableSpec {
     name: "scenario",
     doc: "The keys at the top of the file, before any `[table]`.",
     keys: &[
-        key("schema", Kind::Integer(1, 1_000_000), "Version of this format; a newer one is refused, an older one read.")
-            .default("1"),
+        key(
+            "schema",
+            Kind::Integer(1, 1_000_000),
+            "Version of this format; a newer one is refused, an older one read.",
+        )
+        .default("1"),
         key("name", Kind::Text, "A short name, printed in results. Without it, the file's name."),
         key("description", Kind::Text, "What the scenario is about, in any length."),
         key(
@@ -78,7 +81,11 @@ static FABRIC: TableSpec = TableSpec {
             "Rate into a leaf from its NICs over its rate to the spines: 1 is non-blocking, 2 halves what can leave, \
              0.5 has spare uplinks. Without it and without `spines`, 1.",
         ),
-        key("switch", Kind::Named("a catalogue name", "qm9700"), "Model of leaves and spines; its radix bounds the ports."),
+        key(
+            "switch",
+            Kind::Named("a catalogue name", "qm9700"),
+            "Model of leaves and spines; its radix bounds the ports.",
+        ),
         key("nic_cable", Kind::Length, "Length of the cables between NICs and leaves.").default("3 m"),
         key("switch_cable", Kind::Length, "Length of the cables between leaves and spines.").default("20 m"),
     ],
@@ -94,7 +101,7 @@ static TRANSPORT: TableSpec = TableSpec {
             "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
              else infiniband.",
         ),
-        key("mtu", Kind::Size(false), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
+        key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
         key(
             "path_choice",
             Kind::Choice(&["hash", "destination"]),
@@ -120,10 +127,7 @@ static SOFTWARE: TableSpec = TableSpec {
 static LIMITS: TableSpec = TableSpec {
     name: "limits",
     doc: "The run stops with exit code 4 when it reaches one of these, and keeps what it has.",
-    keys: &[
-        key("events", Kind::Integer(1, i64::MAX), "Number of events."),
-        key("time", Kind::Time, "Simulated time."),
-    ],
+    keys: &[key("events", Kind::Integer(1, i64::MAX), "Number of events."), key("time", Kind::Time, "Simulated time.")],
 };
 
 static WORKLOADS: &[(&str, &TableSpec)] = &[("collective", &COLLECTIVE), ("transfer", &TRANSFER)];
@@ -149,9 +153,17 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
         key("factor", Kind::Integer(2, 1 << 40), "Ratio of one size of the sweep to the one before.").default("2"),
         key("datatype", Kind::Choice(DATATYPES), "Type of the elements.").default("float"),
         key("ranks", COUNT, "Use the first so many GPUs. Without it, all."),
-        key("group", Kind::List(&Kind::Integer(0, 10_000_000)), "The GPUs that take part, by rank number. Excludes `ranks`."),
-        key("root", Kind::Integer(0, 10_000_000), "Root of broadcast, reduce, gather and scatter: its number in the group.")
-            .default("0"),
+        key(
+            "group",
+            Kind::List(&Kind::Integer(0, 10_000_000)),
+            "The GPUs that take part, by rank number. Excludes `ranks`.",
+        ),
+        key(
+            "root",
+            Kind::Integer(0, 10_000_000),
+            "Root of broadcast, reduce, gather and scatter: its number in the group.",
+        )
+        .default("0"),
         key("algorithm", Kind::Choice(ALGORITHMS), "Forces an algorithm. Without it, what NCCL would choose."),
         key("protocol", Kind::Choice(PROTOCOLS), "Forces a protocol. Without it, what NCCL would choose."),
         key("channels", Kind::Integer(1, 64), "Forces a number of channels. Without it, what NCCL would choose."),
@@ -219,7 +231,11 @@ static NVLINK: TableSpec = TableSpec {
     doc: "NVLinks: through NVSwitch chips, or directly between pairs.",
     keys: &[
         key("chip", Kind::Named("a chip of the catalogue", "nvswitch3"), "The NVSwitch chips."),
-        key("links", Kind::List(&Kind::Integer(1, 64)), "Links of one GPU to each chip; their sum is its number of links."),
+        key(
+            "links",
+            Kind::List(&Kind::Integer(1, 64)),
+            "Links of one GPU to each chip; their sum is its number of links.",
+        ),
         key(
             "pairs",
             Kind::List(&Kind::List(&Kind::Integer(0, 1024))),
@@ -253,12 +269,25 @@ pub(crate) static PCIE: TableSpec = TableSpec {
     doc: "A PCIe switch or root port: its uplink is the only way from what is below it to the socket.",
     keys: &[
         key("socket", Kind::Integer(0, 63), "The socket it hangs on.").default("0"),
-        key("numa", Kind::Integer(0, 1023), "The NUMA domain, if a socket has several. Without it, the socket's number."),
-        key("host_bridge", Kind::Integer(0, 1023), "Root ports of one number share a host bridge. Without it, each has its own."),
-        key("parent", Kind::Integer(0, 1023), "The row, from 0, of the switch that this one hangs on, in place of the socket."),
+        key(
+            "numa",
+            Kind::Integer(0, 1023),
+            "The NUMA domain, if a socket has several. Without it, the socket's number.",
+        ),
+        key(
+            "host_bridge",
+            Kind::Integer(0, 1023),
+            "Root ports of one number share a host bridge. Without it, each has its own.",
+        ),
+        key(
+            "parent",
+            Kind::Integer(0, 1023),
+            "The row, from 0, of the switch that this one hangs on, in place of the socket.",
+        ),
         key("uplink", Kind::Table(&SLOT), "The link towards the socket.").required(),
         key("slot", Kind::Table(&SLOT), "The slots below the switch. Without it, as the uplink."),
-        key("down", Kind::List(&Kind::Named("devices", "gpu0-3")), "What hangs below, by name: gpu0, nic2-3.").required(),
+        key("down", Kind::List(&Kind::Named("devices", "gpu0-3")), "What hangs below, by name: gpu0, nic2-3.")
+            .required(),
         key("switch", Kind::Boolean, "False for a root port without a switch.").default("true"),
     ],
 };

@@ -97,11 +97,10 @@ fn sizes(view: &View<'_>, out: &mut Diagnostics) -> Option<Vec<Bytes>> {
     exclusive(view, "sizes", &["min", "max", "factor"], out);
     if let Some(node) = view.node("sizes") {
         let list: Vec<Bytes> = view.items("sizes").iter().filter_map(quantity::size).collect();
-        if list.is_empty() {
+        if node.as_array().is_some_and(<[Node]>::is_empty) {
             out.push(Diagnostic::new(Code::OutOfRange, "no sizes").at(node.place.clone(), "at least one size is due"));
-            return None;
         }
-        return Some(list);
+        return Some(list).filter(|list| !list.is_empty());
     }
     let (min, max, factor): (Bytes, Bytes, u64) = (view.size("min")?, view.size("max")?, view.integer("factor")?);
     let place = || view.node("min").or(view.node("max")).map(|n| n.place.clone());

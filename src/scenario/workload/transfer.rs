@@ -84,7 +84,12 @@ impl Traffic {
             Self::AllToAll { ranks, bytes, start } => {
                 let n = ranks.len();
                 Box::new((0..n).flat_map(move |i| {
-                    (1..n).map(move |d| Transfer { src: ranks[i], dst: ranks[(i + d) % n], bytes: *bytes, start: *start })
+                    (1..n).map(move |d| Transfer {
+                        src: ranks[i],
+                        dst: ranks[(i + d) % n],
+                        bytes: *bytes,
+                        start: *start,
+                    })
                 }))
             }
         }
@@ -105,7 +110,12 @@ pub(super) fn shape(view: &View<'_>, item: &Node, out: &mut Diagnostics) {
             out,
         ),
         (None, Some(_)) if !view.has("size") => {
-            complain("`size` is missing", "this pattern lacks `size`", "size = \"1 MiB\": the bytes of each transfer", out);
+            complain(
+                "`size` is missing",
+                "this pattern lacks `size`",
+                "size = \"1 MiB\": the bytes of each transfer",
+                out,
+            );
         }
         _ => {}
     }
@@ -131,8 +141,7 @@ pub(super) fn transfers(
     shape(view, item, out);
     let name = view.text("name").map(str::to_owned);
     if let Some(list) = view.node("list") {
-        let traffic: Vec<Transfer> =
-            view.items("list").iter().filter_map(|entry| one(entry, fabric, out)).collect();
+        let traffic: Vec<Transfer> = view.items("list").iter().filter_map(|entry| one(entry, fabric, out)).collect();
         if view.items("list").is_empty() {
             out.push(Diagnostic::new(Code::OutOfRange, "no transfers").at(list.place.clone(), "the list is empty"));
         }
