@@ -6,6 +6,7 @@
 
 mod build;
 mod cluster;
+mod hash;
 mod keys;
 mod load;
 pub mod presets;
@@ -80,6 +81,9 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The fabric that it describes, built.
     pub fabric: Fabric,
+    /// A hash of all keys that have been set, wherever they were: equal scenarios have equal ones, whatever their
+    /// comments and order of keys. `name` and `description` don't count.
+    pub hash: u64,
     /// Warnings; no errors.
     pub diagnostics: Diagnostics,
 }
@@ -109,7 +113,9 @@ impl Scenario {
         }
         out.sort();
         match built {
-            Some((scenario, fabric)) if !out.has_errors() => Ok(Loaded { scenario, fabric, diagnostics: out }),
+            Some((scenario, fabric)) if !out.has_errors() => {
+                Ok(Loaded { scenario, fabric, hash: hash::of(&table), diagnostics: out })
+            }
             _ => Err(out),
         }
     }

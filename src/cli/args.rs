@@ -49,7 +49,7 @@ pub(super) enum Format {
 #[derive(Debug, Args)]
 pub(super) struct Output {
     /// The form of the answer
-    #[arg(long, value_name = "FORM", default_value = "text")]
+    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
     pub(super) format: Format,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn input(path: Option<&PathBuf>) -> Result<Input, Failure> {
     }
     match crate::scenario::decode("standard input", bytes) {
         Ok(text) => Ok(Input::Text { name: "<stdin>".to_owned(), text }),
-        Err(fault) => Err(Failure::usage(Diagnostics::of(fault))),
+        Err(fault) => Err(Failure::usage(Diagnostics::of(*fault))),
     }
 }
 

@@ -21,19 +21,19 @@ pub(super) struct Args {
     #[arg(value_name = "OP")]
     op: String,
     /// First size; a bare number is bytes, K, M and G are binary
-    #[arg(short = 'b', long = "min-bytes", value_name = "SIZE", default_value = "8")]
+    #[arg(short = 'b', long = "min-bytes", alias = "minbytes", value_name = "SIZE", default_value = "8")]
     begin: String,
     /// Last size
-    #[arg(short = 'e', long = "max-bytes", value_name = "SIZE", default_value = "8G")]
+    #[arg(short = 'e', long = "max-bytes", alias = "maxbytes", value_name = "SIZE", default_value = "8G")]
     end: String,
     /// Ratio of one size to the one before
-    #[arg(short = 'f', long = "step-factor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(short = 'f', long = "step-factor", alias = "stepfactor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
     factor: u64,
     /// Operations that are timed, back to back
     #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
     /// Operations before those that are timed
-    #[arg(short = 'w', long = "warmup-iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(short = 'w', long = "warmup-iters", alias = "warmup_iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     warmup: u32,
     /// Take the cluster from a scenario; its workloads are replaced by OP
     #[arg(long, value_name = "FILE")]

@@ -91,7 +91,7 @@ fn list(entries: &[&Entry<'_>]) -> String {
     for entry in entries {
         if entry.kind != kind {
             // Writing to a String cannot fail.
-            let _ = write!(out, "{}{}\n", if kind.is_empty() { "" } else { "\n" }, entry.kind);
+            let _ = writeln!(out, "{}{}", if kind.is_empty() { "" } else { "\n" }, entry.kind);
             kind = entry.kind;
         }
         let mark = if entry.is_provisional() { "~" } else { " " };
@@ -113,7 +113,7 @@ fn page(entry: &Entry<'_>) -> String {
         let mark = if figure.standing.is_provisional() { "~" } else { " " };
         let value = match figure.unit {
             Some(unit) => format!("{} {unit}", figure.value),
-            None => figure.value.clone(),
+            None => rows(&figure.value, width + 2),
         };
         let _ = writeln!(out, "{mark} {:<width$}{value}   ({})", figure.name, figure.standing);
     }
@@ -125,6 +125,14 @@ fn page(entry: &Entry<'_>) -> String {
         let _ = writeln!(out, "source: {}, {}{date}", source.title, source.place);
     }
     out
+}
+
+/// An array of tables with a line for each, indented by `indent`; any other value as it is.
+fn rows(value: &str, indent: usize) -> String {
+    match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
+        Some(inner) if inner.starts_with('{') => inner.replace("}, {", &format!("}}\n{:indent$}{{", "")),
+        _ => value.to_owned(),
+    }
 }
 
 fn in_json(entry: &Entry<'_>) -> Value {

@@ -98,9 +98,9 @@ fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
 
 fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind>, out: &mut Diagnostics) {
     let view = root.table_or_empty("transport");
-    let named = view.text("kind").and_then(|t| t.parse().ok());
+    let named = view.choice("kind").and_then(|t| t.parse().ok());
     spec.transport = named.or(usual).unwrap_or_default();
-    spec.path_choice = view.text("path_choice").and_then(|text| match text {
+    spec.path_choice = view.choice("path_choice").and_then(|text| match text {
         "hash" => Some(PathChoice::Hash),
         "destination" => Some(PathChoice::Destination),
         _ => None,
@@ -119,7 +119,7 @@ fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind
 
 fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) {
     let view = root.table_or_empty("fabric");
-    spec.fabric = view.text_or_default("kind").parse().unwrap_or_default();
+    spec.fabric = view.choice("kind").and_then(|t| t.parse().ok()).unwrap_or_default();
     spec.leaves = view.integer("leaves");
     spec.spines = view.integer("spines");
     spec.oversubscription = view.number("oversubscription");
@@ -234,7 +234,7 @@ fn path_place(root: &Table, path: &str) -> Option<Place> {
 /// A node described in place; `None` if a required key is faulty.
 fn inline(view: &View<'_>) -> Option<NodeSpec> {
     let cpu = view.table("cpu").map_or_else(CpuSpec::default, |cpu| CpuSpec {
-        vendor: match cpu.text("vendor") {
+        vendor: match cpu.choice("vendor") {
             Some("amd") => CpuVendor::Amd,
             Some("arm") => CpuVendor::Arm,
             Some("power") => CpuVendor::Power,

@@ -56,7 +56,7 @@ pub enum Kind {
     Time,
     /// A length of cable with unit.
     Length,
-    /// One of some words.
+    /// One of some words; other spellings of them are understood, too.
     Choice(&'static [&'static str]),
     /// A device: a rank number or a name such as `node0.gpu3`.
     Device,
@@ -116,6 +116,30 @@ impl Kind {
             Self::Scalar => "a number, a quantity with unit, or a boolean".to_owned(),
         }
     }
+}
+
+/// Spellings that are understood beside the words themselves, which are also taken in any case and with `_` or `-`.
+const ALIASES: &[(&str, &str)] = &[
+    ("a2a", "alltoall"),
+    ("bcast", "broadcast"),
+    ("ib", "infiniband"),
+    ("rocev2", "roce"),
+    ("rail", "rail-optimized"),
+    ("single", "single-switch"),
+    ("bf16", "bfloat16"),
+    ("fp16", "half"),
+    ("fp32", "float"),
+    ("fp64", "double"),
+];
+
+/// The word out of `words` that a text means.
+pub(crate) fn canonical(words: &'static [&'static str], text: &str) -> Option<&'static str> {
+    let fold = |text: &str| -> String {
+        text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).take(40).flat_map(char::to_lowercase).collect()
+    };
+    let wanted = fold(text);
+    let meant = ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted.clone(), |(_, word)| fold(word));
+    words.iter().copied().find(|w| fold(w) == wanted).or_else(|| words.iter().copied().find(|w| fold(w) == meant))
 }
 
 /// Builds a key without default.

@@ -74,6 +74,10 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         Input::Flags => Table::default(),
     };
     for setting in settings {
+        // A flag that names a system stands in place of the one that the file describes.
+        if setting.key.as_deref() == Some("system") {
+            table.remove("node");
+        }
         apply(&mut table, setting, diagnostics);
     }
     table
@@ -163,29 +167,30 @@ fn read(path: &Path) -> Result<String, Box<Diagnostic>> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large(bytes.len() as u64));
     }
-    decode(&shown, bytes).map_err(Box::new)
+    decode(&shown, bytes)
 }
 
 /// Bytes as text: UTF-8, with or without a byte-order mark, without NUL bytes.
 ///
 /// # Errors
 /// A diagnostic that names the first wrong byte.
-pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     let refuse = |at: usize, what: &str| {
         Diagnostic::new(Code::NotText, format!("`{name}` is not UTF-8 text: {what} at byte {at}"))
             .help("a scenario is a TOML file; `fabricsim init` writes one to start from")
     };
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(refuse(0, "a UTF-16 byte-order mark").help("save the file as UTF-8"));
+        return Err(Box::new(refuse(0, "a UTF-16 byte-order mark").help("save the file as UTF-8")));
     }
     if let Some(at) = bytes.iter().position(|b| *b == 0) {
-        return Err(refuse(at, "a NUL byte"));
+        return Err(Box::new(refuse(at, "a NUL byte")));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Err(refuse(at, &format!("0x{:02x}", error.as_bytes().get(at).copied().unwrap_or(0))))
+            let byte = error.as_bytes().get(at).copied().unwrap_or(0);
+            Err(Box::new(refuse(at, &format!("0x{byte:02x}"))))
         }
     }
 }

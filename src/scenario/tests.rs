@@ -54,7 +54,7 @@ fn each_fault_has_its_code_and_place() {
         ("nics = \"8x400\"", "E018", 8),
         ("[fabric]\noversubscription = nan", "E016", 20),
         ("[fabric]\noversubscription = 0", "E016", 20),
-        ("[fabric]\nkind = \"rail\"", "E021", 8),
+        ("[fabric]\nkind = \"rail-optimised\"", "E021", 8),
         ("[fabric]\nswitch = \"qm9701\"", "E023", 10),
         ("[transport]\nmtu = 4096", "E012", 7),
         ("[transport]\nmtu = \"4096\"", "E012", 8),
@@ -73,7 +73,7 @@ fn each_fault_has_its_code_and_place() {
         ("[[workload]]\nop = \"all_reduce\"", "E011", 1),
         ("[[workload]]\nkind = \"colective\"", "E021", 8),
         ("[[workload]]\nkind = \"collective\"", "E011", 1),
-        ("[[workload]]\nkind = \"collective\"\nop = \"allreduce\"", "E021", 6),
+        ("[[workload]]\nkind = \"collective\"\nop = \"al_reduce\"", "E021", 6),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nranks = 20", "E017", 9),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nranks = 12", "E017", 9),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\ngroup = [0, 16]", "E022", 13),
@@ -208,6 +208,19 @@ fn defaults_in_the_tables_parse_as_their_kind() {
 }
 
 #[test]
+fn other_spellings_of_a_word_are_understood() {
+    let toml = "system = \"hgx-h100\"\nnodes = 2\n[fabric]\nkind = \"Leaf_Spine\"\n[transport]\nkind = \"RoCEv2\"\n[[workload]]\nkind = \"collective\"\nop = \"AllToAll\"\nprotocol = \"simple\"\nalgorithm = \"NVLSTree\"\ndatatype = \"bf16\"\n";
+    let scenario = load(toml).unwrap().scenario;
+    assert_eq!(scenario.cluster.fabric, sim_topology::FabricKind::LeafSpine);
+    assert_eq!(scenario.cluster.transport, sim_topology::TransportKind::Roce);
+    let Workload::Collective(collective) = &scenario.workloads[0] else { panic!("{:?}", scenario.workloads) };
+    assert_eq!(collective.op, sim_collectives::nccl::Operation::AllToAll);
+    assert_eq!(collective.protocol, Some(sim_collectives::nccl::Protocol::Simple));
+    assert_eq!(collective.algorithm, Some(sim_collectives::nccl::Algorithm::NvlsTree));
+    assert_eq!(collective.datatype, sim_collectives::nccl::Datatype::Bfloat16);
+}
+
+#[test]
 fn choices_are_those_that_the_parts_of_the_program_know() {
     use sim_collectives::nccl::{Algorithm, Operation, Protocol};
     use sim_topology::{FabricKind, TransportKind};
@@ -252,7 +265,10 @@ fn mutate(text: &str, edits: &[(u8, u16, String)]) -> String {
         match how % 5 {
             0 => text.truncate(at),
             1 => text.replace_range(at..end, ""),
-            2 => text.insert_str(at, &text[at..end].to_owned()),
+            2 => {
+                let piece = text[at..end].to_owned();
+                text.insert_str(at, &piece);
+            }
             3 => text.replace_range(at..end, piece),
             _ => text.insert_str(at, piece),
         }
@@ -269,7 +285,7 @@ fn small(text: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn mutated_scenarios_never_panic(

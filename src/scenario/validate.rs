@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use sim_core::units::{Bytes, Rate, Span, UnitError};
 
-use super::keys::{KeySpec, Kind, TableSpec};
+use super::keys::{KeySpec, Kind, TableSpec, canonical};
 use super::quantity::{Metres, diagnose};
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten, similar, suggest};
@@ -72,11 +72,11 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
             }
         },
         (Kind::Number(low, high), Value::Integer(Some(found))) => {
-            number(node, key, kind, *found as f64, *low, *high, out)
+            number(node, key, kind, *found as f64, *low, *high, out);
         }
         (Kind::Number(low, high), Value::Float(found)) => number(node, key, kind, *found, *low, *high, out),
         (Kind::Choice(words), Value::Text(text)) => {
-            if !words.contains(&text.as_str()) {
+            if canonical(words, text).is_none() {
                 let message = format!("`{key}` has no choice `{}`", shorten(text));
                 let diagnostic = Diagnostic::new(Code::UnknownChoice, message);
                 out.push(diagnostic.at(node.place.clone(), "not known").help(suggest(text, words.iter().copied())));

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use sim_core::units::{Bytes, Rate, Span};
 
-use super::keys::TableSpec;
+use super::keys::{Kind, TableSpec, canonical};
 use super::quantity::{self, Metres};
 use super::tree::{Node, Table, Value};
 
@@ -44,6 +44,15 @@ impl<'a> View<'a> {
     /// The text, else the default.
     pub(crate) fn text_or_default(&self, key: &str) -> &'a str {
         self.text(key).or(self.spec.key(key).and_then(|k| k.default)).unwrap_or("")
+    }
+
+    /// The word of a choice in its own spelling, else the default.
+    pub(crate) fn choice(&self, key: &str) -> Option<&'static str> {
+        let spec = self.spec.key(key)?;
+        match (&spec.kind, self.node(key)) {
+            (Kind::Choice(words), Some(node)) => canonical(words, node.as_text()?),
+            _ => spec.default,
+        }
     }
 
     /// An integer within the bounds of its key, else the default. `None` without a default.
@@ -96,19 +105,17 @@ impl<'a> View<'a> {
     }
 
     /// A table inside this one, with the specification of its key.
-    pub(crate) fn table(&self, key: &str) -> Option<View<'a>> {
-        use super::keys::Kind;
+    pub(crate) fn table(&self, key: &str) -> Option<Self> {
         let Kind::Table(spec) = self.spec.key(key)?.kind else { return None };
-        Some(View::new(self.node(key)?.as_table()?, spec))
+        Some(Self::new(self.node(key)?.as_table()?, spec))
     }
 
     /// A table inside this one, an empty one if it is absent.
-    pub(crate) fn table_or_empty(&self, key: &str) -> View<'a> {
-        use super::keys::Kind;
+    pub(crate) fn table_or_empty(&self, key: &str) -> Self {
         static EMPTY: Table = Table { entries: Vec::new() };
         self.table(key).unwrap_or_else(|| match self.spec.key(key).map(|k| &k.kind) {
-            Some(Kind::Table(spec)) => View::new(&EMPTY, spec),
-            _ => View::new(&EMPTY, self.spec),
+            Some(Kind::Table(spec)) => Self::new(&EMPTY, spec),
+            _ => Self::new(&EMPTY, self.spec),
         })
     }
 }

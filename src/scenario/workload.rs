@@ -98,7 +98,7 @@ fn ranks(view: &View<'_>, fabric: &Fabric, least: u32, out: &mut Diagnostics) ->
     if wanted < least {
         return fault(format!("{wanted} ranks"), format!("at least {least} are needed"), "");
     }
-    if wanted > per_node && wanted % per_node != 0 {
+    if wanted > per_node && !wanted.is_multiple_of(per_node) {
         let label = format!("{wanted} = {} x {per_node} + {}", wanted / per_node, wanted % per_node);
         let help = "use a multiple of the GPUs of a node, or name the ranks by `group`";
         return fault(format!("{wanted} ranks do not fill nodes of {per_node} GPUs"), label, help);

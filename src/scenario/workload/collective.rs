@@ -54,13 +54,13 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
     }
     Some(Collective {
         name: view.text("name").map(str::to_owned),
-        op: view.text("op")?.parse().ok()?,
+        op: view.choice("op")?.parse().ok()?,
         sizes: sizes?,
-        datatype: datatype(view.text_or_default("datatype")),
+        datatype: datatype(view.choice("datatype").unwrap_or_default()),
         group,
         root,
-        algorithm: view.text("algorithm").and_then(|t| t.parse().ok()),
-        protocol: view.text("protocol").and_then(|t| t.parse().ok()),
+        algorithm: view.choice("algorithm").and_then(|t| t.parse().ok()),
+        protocol: view.choice("protocol").and_then(|t| t.parse().ok()),
         channels: view.integer("channels"),
         iterations: view.integer("iterations")?,
         warmup: view.integer("warmup")?,

@@ -120,7 +120,7 @@ pub(super) fn shape(view: &View<'_>, item: &Node, out: &mut Diagnostics) {
         _ => {}
     }
     for (key, pattern) in [("target", "incast"), ("shift", "shift")] {
-        if let (Some(node), Some(found)) = (view.node(key), view.text("pattern"))
+        if let (Some(node), Some(found)) = (view.node(key), view.choice("pattern"))
             && found != pattern
         {
             let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect"));
@@ -147,7 +147,7 @@ pub(super) fn transfers(
         }
         return Some(Transfers { name, traffic: Traffic::List(traffic) });
     }
-    let pattern = view.text("pattern")?;
+    let pattern = view.choice("pattern")?;
     let (bytes, start) = (view.size("size")?, view.time("start")?);
     let n = super::ranks(view, fabric, 2, out)? as usize;
     let ranks = fabric.gpus().get(..n)?.to_vec();
