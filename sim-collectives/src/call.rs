@@ -18,6 +18,21 @@ impl Group {
         Self { nodes: list, ranks: nodes * per_node }
     }
 
+    /// Ranks that lie on nodes as `node_of` says of each member; nodes in order of their first rank.
+    #[must_use]
+    pub fn by<T>(members: &[T], node_of: impl Fn(&T) -> u32) -> Self {
+        let mut place = std::collections::BTreeMap::new();
+        let mut nodes: Vec<Vec<u32>> = Vec::new();
+        for (rank, member) in members.iter().enumerate() {
+            let index = *place.entry(node_of(member)).or_insert(nodes.len());
+            if index == nodes.len() {
+                nodes.push(Vec::new());
+            }
+            nodes[index].push(rank as u32);
+        }
+        Self { nodes, ranks: members.len() as u32 }
+    }
+
     /// The ranks of each node, in order.
     #[must_use]
     pub fn nodes(&self) -> &[Vec<u32>] {
@@ -156,6 +171,8 @@ pub struct Call {
     pub channels: Vec<ChannelWork>,
     /// The root, of operations that have one.
     pub root: u32,
+    /// Trees: channels from this number on use the second tree.
+    pub second_tree: u32,
     /// Point-to-point messages, of operations made of them.
     pub p2p: PointToPoint,
 }

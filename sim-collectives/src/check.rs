@@ -373,7 +373,7 @@ mod tests {
             batch: 8,
             relay: true,
         };
-        Call { group, channels: (0..channels).map(work).collect(), root: 0, p2p }
+        Call { group, channels: (0..channels).map(work).collect(), root: 0, second_tree: channels.div_ceil(2), p2p }
     }
 
     fn lanes(algorithm: &dyn algorithms::Algorithm, operation: Operation, call: &Call) -> Lanes {

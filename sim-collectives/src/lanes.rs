@@ -110,8 +110,11 @@ pub enum Work {
     Multimem,
     /// The head's part between nodes of an NVLS tree.
     MultimemTree,
-    /// One message of a point-to-point batch.
-    PointToPoint,
+    /// One message of a point-to-point batch, of which `width` share the block's threads.
+    PointToPoint {
+        /// Messages in each direction that the block works on at once.
+        width: u16,
+    },
     /// Nothing that takes time.
     Free,
 }

@@ -5,7 +5,16 @@
 //! ends with every contribution exactly once.
 
 pub mod algorithms;
+pub mod bench;
 pub mod call;
 pub mod check;
 pub mod lanes;
+pub mod lower;
+pub mod machine;
 pub mod nccl;
+pub mod plan;
+pub mod step_graph;
+pub mod timing;
+
+pub use machine::{Machine, MachineError, Software};
+pub use plan::{Plan, PlanError, Request};

@@ -146,15 +146,17 @@ impl Layout {
     }
 }
 
-/// What an operation costs the lane: `fixed + per_byte · max(0, bytes − free)`.
+/// What an operation costs the lane: `fixed + pass_per_byte · min(bytes, pass) + per_byte · max(0, bytes − pass)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Time that holds the lane whatever the size.
     pub fixed: Span,
-    /// Time per byte.
+    /// What the workers move in one pass.
+    pub pass: Bytes,
+    /// Time per byte within the first pass.
+    pub pass_per_byte: PsPerByte,
+    /// Time per byte beyond it.
     pub per_byte: PsPerByte,
-    /// Bytes that cost nothing (what the threads move in one pass).
-    pub free: Bytes,
 }
 
 impl Cost {
@@ -162,7 +164,8 @@ impl Cost {
     #[must_use]
     #[inline]
     pub fn hold(&self, bytes: u64) -> Span {
-        self.fixed + self.per_byte.cost(Bytes::new(bytes.saturating_sub(self.free.get())))
+        let first = bytes.min(self.pass.get());
+        self.fixed + self.pass_per_byte.cost(Bytes::new(first)) + self.per_byte.cost(Bytes::new(bytes - first))
     }
 }
 

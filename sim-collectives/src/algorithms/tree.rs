@@ -33,9 +33,8 @@ impl Algorithm for Tree {
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
         let group = &call.group;
         let trees = double_binary_tree(group.nodes().len() as u32);
-        let half = call.channels.len().div_ceil(2).max(1);
-        for (i, work) in call.channels.iter().enumerate() {
-            let tree = &trees[(i / half).min(1)];
+        for work in &call.channels {
+            let tree = &trees[usize::from(work.channel >= call.second_tree)];
             // Parent and children of every rank: the chain inside a node, the tree between the chains' heads.
             let mut parent = vec![None; group.ranks() as usize];
             let mut children = vec![Vec::new(); group.ranks() as usize];

@@ -1,0 +1,244 @@
+//! From lanes to the engine's program: connections get routes, steps get their cost.
+
+use sim_core::ids::LinkId;
+use sim_core::program::{Cost, Layout, Program};
+use sim_core::program_builder::{ConnShape, CreditShape, FlowShape, ProgramBuilder};
+use sim_core::units::{Bytes, PsPerByte, Span};
+use sim_topology::{DeviceId, Fabric, Route, RouteError, RouteRequest, Via};
+
+use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
+use crate::machine::Machine;
+use crate::nccl::{Protocol, QpPlan};
+use crate::timing::{CallTiming, wire_factor};
+
+/// The largest segment of a slice on virtual links.
+pub const SEGMENT: Bytes = Bytes::kib(128);
+/// A clear-to-send: one entry of the sender's FIFO, written by RDMA.
+const CLEAR_TO_SEND: Bytes = Bytes::new(64);
+
+/// Turns what an algorithm writes into a program, as it is written.
+pub(crate) struct Lowering<'a> {
+    machine: &'a Machine<'a>,
+    timing: CallTiming<'a>,
+    protocol: Protocol,
+    qps: QpPlan,
+    segment: Bytes,
+    builder: ProgramBuilder,
+    /// First send end and first receive end of every connection.
+    ends: Vec<(u32, u32)>,
+    costs: Vec<(Work, u32)>,
+    error: Option<RouteError>,
+}
+
+impl<'a> Lowering<'a> {
+    pub(crate) fn new(machine: &'a Machine<'a>, timing: CallTiming<'a>, protocol: Protocol, segment: Bytes) -> Self {
+        let mut builder = ProgramBuilder::new();
+        for _ in 0..machine.ranks() {
+            builder.kernel(machine.timing.launch(), Span::ZERO);
+        }
+        Self {
+            machine,
+            timing,
+            protocol,
+            qps: machine.comm.queue_pairs(),
+            segment,
+            builder,
+            ends: Vec::new(),
+            costs: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// The program, every kernel of which runs `iterations` times.
+    pub(crate) fn finish(mut self, iterations: u32, floor: Span) -> Result<Program, RouteError> {
+        self.builder.iterate(iterations, floor);
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.builder.finish()),
+        }
+    }
+
+    fn fabric(&self) -> &'a Fabric {
+        self.machine.fabric
+    }
+
+    fn gpu(&self, rank: u32) -> DeviceId {
+        self.machine.gpus[rank as usize]
+    }
+
+    fn route(&mut self, request: &RouteRequest) -> Vec<LinkId> {
+        match self.fabric().route(request) {
+            Ok(Route { links, .. }) => links,
+            Err(error) => {
+                self.error.get_or_insert(error);
+                vec![LinkId(0)]
+            }
+        }
+    }
+
+    /// Time for a word to travel back over a route of the same links in the other direction.
+    fn reverse_latency(&self, route: &[LinkId]) -> Span {
+        route.iter().map(|l| self.fabric().link(*l).latency).sum()
+    }
+
+    fn shape(&self) -> FlowShape {
+        FlowShape { segment: self.segment, pace: PsPerByte::FREE }
+    }
+
+    fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32) {
+        let (a, b) = (self.gpu(from), self.gpu(to));
+        let fabric = self.fabric();
+        if fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node {
+            let route = self.route(&RouteRequest::auto(a, b));
+            let shape = ConnShape {
+                shape: self.shape(),
+                latency: self.timing.local_latency(fabric.nvlinks(a, b) > 0),
+                credit: CreditShape::After(self.reverse_latency(&route)),
+            };
+            let ends = self.builder.connect(&[&route], false, slots, &shape);
+            return (ends.send, ends.recv);
+        }
+        let (via, nics) = self.nics(a, b, rail, channel);
+        let qps = self.qps.qps.max(1);
+        let entropy = |qp: u32| u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
+        let routes: Vec<Vec<LinkId>> =
+            (0..qps).map(|qp| self.route(&RouteRequest::auto(a, b).via(via).entropy(entropy(qp)))).collect();
+        let back = match nics {
+            Some((src, dst)) => self.route(&RouteRequest::auto(dst, src).entropy(entropy(qps))),
+            None => self.route(&RouteRequest::auto(b, a)),
+        };
+        let routes: Vec<&[LinkId]> = routes.iter().map(Vec::as_slice).collect();
+        let delay = self.timing.clear_to_send();
+        let shape = ConnShape {
+            shape: self.shape(),
+            latency: self.timing.network_latency(),
+            credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
+        };
+        let ends = self.builder.connect(&routes, self.qps.split, slots, &shape);
+        (ends.send, ends.recv)
+    }
+
+    /// The NICs between two nodes, and the relay where the sender's is another GPU's.
+    fn nics(&self, a: DeviceId, b: DeviceId, rail: Rail, channel: u32) -> (Via, Option<(DeviceId, DeviceId)>) {
+        let fabric = self.fabric();
+        let own = |gpu: DeviceId| {
+            let nics = fabric.nics_of(gpu);
+            nics.get(channel as usize % nics.len().max(1)).copied()
+        };
+        let of_place = |gpu: DeviceId, place: u32| {
+            let node = &fabric.nodes()[fabric.device(gpu).node? as usize];
+            Some(node.gpus[place as usize % node.gpus.len().max(1)])
+        };
+        let (Some(src_own), Some(dst_own)) = (own(a), own(b)) else { return (Via::Auto, None) };
+        if let Rail::OfGpu(place) = rail
+            && self.machine.comm.facts().pxn
+            && let (Some(relay), Some(near)) = (of_place(a, place), of_place(b, place))
+            && let (Some(src), Some(dst)) = (own(relay), own(near))
+        {
+            if relay == a {
+                return (Via::Nics { src, dst }, Some((src, dst)));
+            }
+            if fabric.nvlinks(a, relay) > 0 {
+                return (Via::Pxn { relay, src, dst }, Some((src, dst)));
+            }
+        }
+        (Via::Nics { src: src_own, dst: dst_own }, Some((src_own, dst_own)))
+    }
+
+    /// The link from a GPU up to its NVSwitch plane, and the one down.
+    fn switch_links(&mut self, rank: u32, other: u32) -> (Vec<LinkId>, Vec<LinkId>) {
+        let (a, b) = (self.gpu(rank), self.gpu(other));
+        if a == b {
+            return (vec![LinkId(0)], vec![LinkId(0)]);
+        }
+        let up = self.route(&RouteRequest::auto(a, b));
+        let down = self.route(&RouteRequest::auto(b, a));
+        (up[..1].to_vec(), down[down.len() - 1..].to_vec())
+    }
+
+    /// In-switch reduction or multicast among ranks of one domain.
+    fn junction(&mut self, from: &[u32], to: &[u32], slots: u16) -> (u32, u32) {
+        let everyone = if from.len() > 1 { from } else { to };
+        let partner = |rank: u32| everyone.iter().copied().find(|r| *r != rank).unwrap_or(rank);
+        let inputs: Vec<Vec<LinkId>> = from.iter().map(|r| self.switch_links(*r, partner(*r)).0).collect();
+        let outputs: Vec<Vec<LinkId>> = to.iter().map(|r| self.switch_links(*r, partner(*r)).1).collect();
+        let slices = |list: &'_ [Vec<LinkId>]| list.iter().map(|r| r.to_vec()).collect::<Vec<_>>();
+        let (inputs, outputs) = (slices(&inputs), slices(&outputs));
+        let inputs: Vec<&[LinkId]> = inputs.iter().map(Vec::as_slice).collect();
+        let outputs: Vec<&[LinkId]> = outputs.iter().map(Vec::as_slice).collect();
+        let back = self.reverse_latency(inputs[0]) + self.reverse_latency(outputs[0]);
+        let shape = ConnShape { shape: self.shape(), latency: Span::ZERO, credit: CreditShape::After(back) };
+        let (send, recv) = self.builder.connect_junction(&inputs, &outputs, slots, &shape);
+        (send.start, recv.start)
+    }
+
+    fn cost(&mut self, work: Work) -> u32 {
+        if let Some((_, cost)) = self.costs.iter().find(|(w, _)| *w == work) {
+            return *cost;
+        }
+        let cost: Cost = self.timing.cost(work);
+        let index = self.builder.cost(cost);
+        self.costs.push((work, index));
+        index
+    }
+}
+
+impl LaneSink for Lowering<'_> {
+    fn connect(&mut self, peers: Peers, channel: u32, slots: u16) -> u32 {
+        let ends = match peers {
+            Peers::Pair { from, to, rail } => self.pair(from, to, rail, channel, slots),
+            Peers::Reduce { from, to } => self.junction(&from, &[to], slots),
+            Peers::Multicast { from, to } => self.junction(&[from], &to, slots),
+            Peers::Local { .. } => {
+                let shape =
+                    ConnShape { shape: self.shape(), latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
+                let ends = self.builder.connect(&[], false, slots, &shape);
+                (ends.send, ends.recv)
+            }
+        };
+        self.ends.push(ends);
+        self.ends.len() as u32 - 1
+    }
+
+    fn layout(&mut self, layout: Layout) -> u32 {
+        let wire = |bytes: u64| on_wire(self.protocol, bytes);
+        self.builder.layout(Layout {
+            total: wire(layout.total),
+            chunk: wire(layout.chunk),
+            last_chunk: wire(layout.last_chunk),
+            min_slice: wire(layout.min_slice),
+            ..layout
+        })
+    }
+
+    fn lane(&mut self, rank: u32, _channel: u32, layout: u32, ops: &[LaneOp]) {
+        let costs: Vec<u32> = ops.iter().map(|op| self.cost(op.work)).collect();
+        let ends = &self.ends;
+        self.builder.lane(rank, layout, |lane| {
+            for (op, cost) in ops.iter().zip(costs) {
+                if let Some(barrier) = op.after {
+                    lane.barrier(barrier);
+                }
+                if op.repeat == 0 {
+                    continue;
+                }
+                let recv: Vec<u32> = op.recv.iter().map(|e| ends[e.connection as usize].1 + e.side).collect();
+                let send: Vec<u32> = op.send.iter().map(|e| ends[e.connection as usize].0 + e.side).collect();
+                lane.step(&recv, &send, cost, op.repeat, op.chunk, op.stride);
+            }
+        });
+    }
+
+    fn barrier(&mut self, lanes: u32) -> u32 {
+        self.builder.barrier(lanes)
+    }
+}
+
+/// Bytes on the wire, flags included, of `bytes` of data.
+fn on_wire(protocol: Protocol, bytes: u64) -> u64 {
+    match protocol {
+        Protocol::Simple => bytes,
+        Protocol::Ll => bytes.saturating_mul(2),
+        Protocol::Ll128 => (bytes as f64 * wire_factor(protocol)).ceil() as u64,
+    }
+}

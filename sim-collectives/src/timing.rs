@@ -1,0 +1,410 @@
+//! The timing model: what a step costs beyond the wire.
+//!
+//! This is apart from NCCL's selection model ([`nccl`](crate::nccl)), which picks an algorithm and predicts badly. Values
+//! come from `data/timing.toml`, by GPU generation and transport, each with its origin; a scenario's `[profile]` can
+//! replace them.
+
+use serde::Deserialize;
+use sim_core::program::Cost;
+use sim_core::units::{Bytes, PsPerByte, Rate, Span};
+
+use crate::lanes::Work;
+use crate::nccl::Protocol;
+
+/// The embedded data.
+const DATA: &str = include_str!("../data/timing.toml");
+
+#[derive(Debug, Deserialize)]
+struct File {
+    generation: Vec<Generation>,
+    transport: Vec<Transport>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Generation {
+    name: String,
+    sm: Vec<u32>,
+    launch_us: Valued,
+    ll: Steps,
+    ll128: Steps,
+    simple: Steps,
+    nvls: Option<NvlsSteps>,
+    nvls_tree: Option<NvlsSteps>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Valued {
+    value: f64,
+    origin: Origin,
+    source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Steps {
+    step_us: f64,
+    thread_us: f64,
+    nvlink_us: f64,
+    pcie_us: f64,
+    rate_gbps: f64,
+    origin: Origin,
+    source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct NvlsSteps {
+    loop_us: f64,
+    rate_gbps: f64,
+    #[serde(default)]
+    head_us: Option<f64>,
+    #[serde(default)]
+    head_rate_gbps: Option<f64>,
+    origin: Origin,
+    source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Transport {
+    name: String,
+    ll_us: f64,
+    ll128_us: f64,
+    simple_us: f64,
+    cts_us: f64,
+    origin: Origin,
+    source: String,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A data sheet or specification.
+    Spec,
+    /// Read off a measurement.
+    Measured,
+    /// The least error over named measurements.
+    Fitted,
+    /// Nobody measured it here.
+    Assumed,
+}
+
+/// One value of the timing model, for lists and overrides.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Parameter {
+    /// Its name, as a `[profile]` key.
+    pub name: String,
+    /// Its value; the name's suffix is the unit.
+    pub value: f64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The source in words.
+    pub source: String,
+}
+
+/// A name that is no parameter, or a value that can't be one.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ProfileError {
+    /// There is no such parameter.
+    #[error("unknown timing parameter `{name}`")]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// The nearest that exists.
+        similar: Option<String>,
+    },
+    /// Not a finite number of zero or more (above zero for rates).
+    #[error("`{name} = {value}` must be a finite number, zero or more, and above zero for a rate")]
+    Value {
+        /// The parameter.
+        name: String,
+        /// What was given.
+        value: f64,
+    },
+}
+
+/// The values for one GPU generation and one transport.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    parameters: Vec<Parameter>,
+}
+
+impl Timing {
+    /// The built-in values for GPUs of compute capability `sm` (times ten) over `transport`.
+    ///
+    /// An unknown generation takes the nearest older one's values, an unknown transport InfiniBand's.
+    ///
+    /// # Panics
+    /// Never: the embedded data are checked by a test.
+    #[must_use]
+    pub fn builtin(sm: u32, transport: &str) -> Self {
+        let file: File = toml::from_str(DATA).expect("the embedded timing data are sound");
+        let near = |g: &&Generation| g.sm.iter().filter(|s| **s <= sm).max().copied().unwrap_or(0);
+        let generation = file.generation.iter().max_by_key(near).expect("there is a generation").clone();
+        let wire = file.transport.iter().find(|t| t.name == transport).unwrap_or(&file.transport[0]);
+        let mut parameters = Vec::new();
+        let mut add = |name: String, value: f64, origin, source: &str| {
+            let source = source.to_owned();
+            parameters.push(Parameter { name, value, origin, source });
+        };
+        let launch = &generation.launch_us;
+        add("launch_us".into(), launch.value, launch.origin, &launch.source);
+        for (name, s) in [("ll", &generation.ll), ("ll128", &generation.ll128), ("simple", &generation.simple)] {
+            for (key, value) in [
+                ("step_us", s.step_us),
+                ("thread_us", s.thread_us),
+                ("nvlink_us", s.nvlink_us),
+                ("pcie_us", s.pcie_us),
+                ("rate_gbps", s.rate_gbps),
+            ] {
+                add(format!("{name}.{key}"), value, s.origin, &s.source);
+            }
+        }
+        let assumed = |s: &str| NvlsSteps {
+            loop_us: 5.0,
+            rate_gbps: 18.0,
+            head_us: None,
+            head_rate_gbps: None,
+            origin: Origin::Assumed,
+            source: s.to_owned(),
+        };
+        let none = format!("{} has no in-switch reduction", generation.name);
+        let (one, tree) = (generation.nvls.clone(), generation.nvls_tree.clone());
+        for (name, s) in [("nvls", one), ("nvls_tree", tree)] {
+            let s = s.unwrap_or_else(|| assumed(&none));
+            add(format!("{name}.loop_us"), s.loop_us, s.origin, &s.source);
+            add(format!("{name}.rate_gbps"), s.rate_gbps, s.origin, &s.source);
+            add(format!("{name}.head_us"), s.head_us.unwrap_or(s.loop_us), s.origin, &s.source);
+            add(format!("{name}.head_rate_gbps"), s.head_rate_gbps.unwrap_or(s.rate_gbps), s.origin, &s.source);
+        }
+        for (key, value) in
+            [("ll", wire.ll_us), ("ll128", wire.ll128_us), ("simple", wire.simple_us), ("cts", wire.cts_us)]
+        {
+            add(format!("network.{key}_us"), value, wire.origin, &wire.source);
+        }
+        Self { parameters }
+    }
+
+    /// No cost beyond the wire: what closed forms assume.
+    #[must_use]
+    pub fn ideal() -> Self {
+        let mut timing = Self::builtin(90, "infiniband");
+        for p in &mut timing.parameters {
+            p.value = if p.name.ends_with("rate_gbps") { f64::INFINITY } else { 0.0 };
+            p.origin = Origin::Assumed;
+            p.source = "ideal".into();
+        }
+        timing
+    }
+
+    /// All values.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Replaces a value.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the value can't be one.
+    pub fn set(&mut self, name: &str, value: f64, origin: Origin, source: &str) -> Result<(), ProfileError> {
+        let Some(parameter) = self.parameters.iter_mut().find(|p| p.name == name) else {
+            let distance = |p: &&Parameter| strsim::damerau_levenshtein(&p.name, name);
+            let similar = self.parameters.iter().min_by_key(distance).filter(|p| distance(p) <= 4);
+            return Err(ProfileError::Unknown { name: name.into(), similar: similar.map(|p| p.name.clone()) });
+        };
+        if !value.is_finite() || value < 0.0 || (value == 0.0 && name.ends_with("rate_gbps")) {
+            return Err(ProfileError::Value { name: name.into(), value });
+        }
+        parameter.value = value;
+        parameter.origin = origin;
+        source.clone_into(&mut parameter.source);
+        Ok(())
+    }
+
+    fn get(&self, group: &str, key: &str) -> f64 {
+        let is = |p: &&Parameter| {
+            p.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('.')) == Some(key)
+        };
+        self.parameters.iter().find(is).map_or(0.0, |p| p.value)
+    }
+
+    /// Time from the start of a kernel to its first operation.
+    #[must_use]
+    pub fn launch(&self) -> Span {
+        Span::from_us_f64(self.parameters[0].value)
+    }
+
+    /// The model of one call.
+    #[must_use]
+    pub fn call(&self, shape: CallShape) -> CallTiming<'_> {
+        CallTiming { timing: self, shape }
+    }
+}
+
+/// What the cost of a step depends on beside the kind of work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CallShape {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Threads of a channel's block.
+    pub threads: u32,
+    /// Heads of an NVLS call.
+    pub heads: u32,
+    /// Whether NVLS goes on between nodes.
+    pub between_nodes: bool,
+    /// What the library plans for one channel of one GPU's NVLink, GB/s; infinite without NVLink.
+    pub planned_gbps: f64,
+}
+
+/// The costs of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct CallTiming<'a> {
+    timing: &'a Timing,
+    shape: CallShape,
+}
+
+/// Name of a protocol's group of parameters.
+const fn group(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Ll => "ll",
+        Protocol::Ll128 => "ll128",
+        Protocol::Simple => "simple",
+    }
+}
+
+impl CallTiming<'_> {
+    /// The cost of one slice of `work`; sizes are wire bytes (flags included), since that is what lanes move.
+    #[must_use]
+    pub fn cost(&self, work: Work) -> Cost {
+        let (t, s) = (self.timing, self.shape);
+        let name = group(s.protocol);
+        let (step, rate) = (t.get(name, "step_us"), t.get(name, "rate_gbps"));
+        let nvls = if s.between_nodes { "nvls_tree" } else { "nvls" };
+        let (loop_us, loop_rate) = (t.get(nvls, "loop_us"), t.get(nvls, "rate_gbps"));
+        let heads = f64::from(s.heads.max(1));
+        match work {
+            Work::Free => Cost::default(),
+            Work::Ring | Work::Tree if s.protocol == Protocol::Simple => self.plain(step, rate.min(s.planned_gbps)),
+            Work::Ring => self.in_passes(step, rate, 1.0),
+            // Up and down run at once, each on a part of the threads.
+            Work::Tree => self.in_passes(step, rate, 0.5),
+            // A loop of heads × chunk takes loop_us + heads × chunk / rate: in `heads` steps here, in one at the head.
+            Work::Stage => self.plain(loop_us / heads, loop_rate),
+            Work::Multimem => self.plain(loop_us, loop_rate / heads),
+            Work::MultimemTree => self.plain(t.get(nvls, "head_us"), t.get(nvls, "head_rate_gbps") / heads),
+            Work::PointToPoint { width } => {
+                let width = f64::from(width.max(1));
+                if s.protocol == Protocol::Simple {
+                    self.plain(step, rate / width)
+                } else {
+                    self.in_passes(step, rate / width, 1.0 / width)
+                }
+            }
+        }
+    }
+
+    /// A fixed cost and a rate of data.
+    fn plain(&self, fixed_us: f64, data_gbps: f64) -> Cost {
+        Cost { fixed: Span::from_us_f64(fixed_us), per_byte: self.per_byte(data_gbps), ..Cost::default() }
+    }
+
+    /// LL and LL128: threads move 8 B or 24 B of data each in a pass, of which a full block's first costs `thread_us`
+    /// when all have work; beyond it data move at a rate. A step has `part` of the block's threads.
+    fn in_passes(&self, fixed_us: f64, data_gbps: f64, part: f64) -> Cost {
+        let (per_thread, most) = if self.shape.protocol == Protocol::Ll128 { (24.0, 640.0) } else { (8.0, 512.0) };
+        let pass = per_thread * f64::from(self.shape.threads) * part * wire_factor(self.shape.protocol);
+        let full = self.timing.get(group(self.shape.protocol), "thread_us");
+        let first_us = full * (f64::from(self.shape.threads) / most).min(1.0);
+        let ps_per_byte = first_us * 1e6 / pass.max(1.0);
+        Cost {
+            fixed: Span::from_us_f64(fixed_us),
+            pass: Bytes::new(pass as u64),
+            pass_per_byte: if ps_per_byte > 0.0 {
+                Rate::from_gbyte_f64(1e3 / ps_per_byte).ps_per_byte()
+            } else {
+                PsPerByte::FREE
+            },
+            per_byte: self.per_byte(data_gbps),
+        }
+    }
+
+    /// The cost of a wire byte at a rate of data.
+    fn per_byte(&self, data_gbps: f64) -> PsPerByte {
+        if data_gbps.is_finite() {
+            Rate::from_gbyte_f64(data_gbps * wire_factor(self.shape.protocol)).ps_per_byte()
+        } else {
+            PsPerByte::FREE
+        }
+    }
+
+    /// Latency of a message inside a node beyond its path.
+    #[must_use]
+    pub fn local_latency(&self, nvlink: bool) -> Span {
+        let key = if nvlink { "nvlink_us" } else { "pcie_us" };
+        Span::from_us_f64(self.timing.get(group(self.shape.protocol), key))
+    }
+
+    /// Latency of a message between nodes beyond its path.
+    #[must_use]
+    pub fn network_latency(&self) -> Span {
+        let key = match self.shape.protocol {
+            Protocol::Ll => "ll_us",
+            Protocol::Ll128 => "ll128_us",
+            Protocol::Simple => "simple_us",
+        };
+        Span::from_us_f64(self.timing.get("network", key))
+    }
+
+    /// Time from the end of the consuming operation to the posting of the clear-to-send.
+    #[must_use]
+    pub fn clear_to_send(&self) -> Span {
+        Span::from_us_f64(self.timing.get("network", "cts_us"))
+    }
+}
+
+/// Wire bytes per data byte of a protocol, flags included.
+#[must_use]
+pub const fn wire_factor(protocol: Protocol) -> f64 {
+    match protocol {
+        Protocol::Ll => 2.0,
+        Protocol::Ll128 => 128.0 / 120.0,
+        Protocol::Simple => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_data_are_sound_and_every_value_has_a_source() {
+        for sm in [60, 70, 80, 90, 100, 103, 120] {
+            for transport in ["infiniband", "roce", "efa", "tcp", "tcpxo", "unknown"] {
+                let timing = Timing::builtin(sm, transport);
+                assert!(timing.parameters().iter().all(|p| p.value.is_finite() && !p.source.is_empty()));
+                assert!(timing.parameters().iter().all(|p| p.value > 0.0 || !p.name.ends_with("rate_gbps")));
+            }
+        }
+        assert_eq!(Timing::builtin(86, "roce").get("simple", "rate_gbps"), Timing::builtin(80, "roce").get("simple", "rate_gbps"));
+    }
+
+    #[test]
+    fn values_can_be_replaced_and_faults_are_told() {
+        let mut timing = Timing::builtin(90, "infiniband");
+        timing.set("ll.step_us", 1.5, Origin::Fitted, "test").unwrap();
+        assert_eq!(timing.get("ll", "step_us"), 1.5);
+        assert!(matches!(timing.set("ll.stepus", 1.0, Origin::Fitted, ""), Err(ProfileError::Unknown { similar: Some(s), .. }) if s == "ll.step_us"));
+        assert!(timing.set("ll.step_us", f64::NAN, Origin::Fitted, "").is_err());
+        assert!(timing.set("ll.rate_gbps", 0.0, Origin::Fitted, "").is_err());
+    }
+
+    #[test]
+    fn a_loop_costs_the_same_in_steps_as_at_once() {
+        let timing = Timing::builtin(90, "infiniband");
+        let shape = CallShape { protocol: Protocol::Simple, threads: 512, heads: 8, between_nodes: false, planned_gbps: 15.0 };
+        let call = timing.call(shape);
+        let (stage, head) = (call.cost(Work::Stage), call.cost(Work::Multimem));
+        let chunk = 131_072;
+        let difference = (stage.hold(chunk) * 8).as_ps().abs_diff(head.hold(chunk).as_ps());
+        assert!(difference < 100, "{difference} ps");
+    }
+}
