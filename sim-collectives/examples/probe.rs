@@ -10,7 +10,9 @@ fn main() {
     let catalogue = Catalogue::builtin();
     let node = catalogue.system(&args[1]).unwrap().node.clone();
     let mut spec = FabricSpec::new(node, args[2].parse().unwrap());
-    if let Some(t) = args.get(4) { spec.transport = t.parse().unwrap(); }
+    if let Some(t) = args.get(4) {
+        spec.transport = t.parse().unwrap();
+    }
     let fabric = Fabric::build(&spec, catalogue).unwrap();
     let machine = Machine::new(&fabric, catalogue, &Software::default(), &[]).unwrap();
     println!("{:?}", machine.comm.facts());
@@ -20,7 +22,18 @@ fn main() {
     while bytes <= 8 << 30 {
         let t0 = std::time::Instant::now();
         let r = bench::time(&machine, &network, &Request::new(op, Bytes::new(bytes)), 1, 2, Limits::default()).unwrap();
-        println!("{bytes:>12} {:>10} {:>7} ch {:>2} {:>12.2} us  algbw {:>8.2}  ({:?}, {} events, {:.0} ms) {:?}", r.plan.algorithm, r.plan.protocol.to_string(), r.plan.channels, r.time.as_us(), bytes as f64 / r.time.as_us() / 1e3, r.outcome.reason, r.outcome.engine.events, t0.elapsed().as_secs_f64() * 1e3, r.outcome.faults);
+        println!(
+            "{bytes:>12} {:>10} {:>7} ch {:>2} {:>12.2} us  algbw {:>8.2}  ({:?}, {} events, {:.0} ms) {:?}",
+            r.plan.algorithm,
+            r.plan.protocol.to_string(),
+            r.plan.channels,
+            r.time.as_us(),
+            bytes as f64 / r.time.as_us() / 1e3,
+            r.outcome.reason,
+            r.outcome.engine.events,
+            t0.elapsed().as_secs_f64() * 1e3,
+            r.outcome.faults
+        );
         bytes *= 2;
     }
 }

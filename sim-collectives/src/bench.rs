@@ -58,9 +58,6 @@ pub fn time(
     let known: Vec<Span> = by_rank.into_iter().flatten().collect();
     let sum: u128 = known.iter().map(|s| u128::from(s.as_ps())).sum();
     let mean = Span::from_ps((sum / known.len().max(1) as u128) as u64);
-    let range = (
-        known.iter().copied().min().unwrap_or(Span::ZERO),
-        known.iter().copied().max().unwrap_or(Span::ZERO),
-    );
+    let range = (known.iter().copied().min().unwrap_or(Span::ZERO), known.iter().copied().max().unwrap_or(Span::ZERO));
     Ok(Timed { plan, time: mean, range, outcome: run.outcome })
 }

@@ -2,8 +2,8 @@
 
 use sim_core::ids::LinkId;
 use sim_core::program::{Cost, Layout, Program};
-use sim_core::program_builder::{ConnShape, CreditShape, FlowShape, ProgramBuilder};
-use sim_core::units::{Bytes, PsPerByte, Span};
+use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
+use sim_core::units::{Bytes, Span};
 use sim_topology::{DeviceId, Fabric, Route, RouteError, RouteRequest, Via};
 
 use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
@@ -81,17 +81,13 @@ impl<'a> Lowering<'a> {
         route.iter().map(|l| self.fabric().link(*l).latency).sum()
     }
 
-    fn shape(&self) -> FlowShape {
-        FlowShape { segment: self.segment, pace: PsPerByte::FREE }
-    }
-
     fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32) {
         let (a, b) = (self.gpu(from), self.gpu(to));
         let fabric = self.fabric();
         if fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node {
             let route = self.route(&RouteRequest::auto(a, b));
             let shape = ConnShape {
-                shape: self.shape(),
+                segment: self.segment,
                 latency: self.timing.local_latency(fabric.nvlinks(a, b) > 0),
                 credit: CreditShape::After(self.reverse_latency(&route)),
             };
@@ -110,7 +106,7 @@ impl<'a> Lowering<'a> {
         let routes: Vec<&[LinkId]> = routes.iter().map(Vec::as_slice).collect();
         let delay = self.timing.clear_to_send();
         let shape = ConnShape {
-            shape: self.shape(),
+            segment: self.segment,
             latency: self.timing.network_latency(),
             credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
         };
@@ -167,7 +163,7 @@ impl<'a> Lowering<'a> {
         let inputs: Vec<&[LinkId]> = inputs.iter().map(Vec::as_slice).collect();
         let outputs: Vec<&[LinkId]> = outputs.iter().map(Vec::as_slice).collect();
         let back = self.reverse_latency(inputs[0]) + self.reverse_latency(outputs[0]);
-        let shape = ConnShape { shape: self.shape(), latency: Span::ZERO, credit: CreditShape::After(back) };
+        let shape = ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(back) };
         let (send, recv) = self.builder.connect_junction(&inputs, &outputs, slots, &shape);
         (send.start, recv.start)
     }
@@ -191,7 +187,7 @@ impl LaneSink for Lowering<'_> {
             Peers::Multicast { from, to } => self.junction(&[from], &to, slots),
             Peers::Local { .. } => {
                 let shape =
-                    ConnShape { shape: self.shape(), latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
+                    ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
                 let ends = self.builder.connect(&[], false, slots, &shape);
                 (ends.send, ends.recv)
             }

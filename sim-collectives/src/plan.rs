@@ -140,24 +140,14 @@ impl Machine<'_> {
         threads: u32,
         call: Call,
     ) -> Result<Plan, PlanError> {
-        let unable = |why: Option<String>| PlanError::Unable {
-            algorithm: name.to_owned(),
-            operation: request.operation,
-            why,
-        };
+        let unable =
+            |why: Option<String>| PlanError::Unable { algorithm: name.to_owned(), operation: request.operation, why };
         let algorithm = algorithms::by_name(name).ok_or_else(|| unable(Some("it is not modelled yet".into())))?;
         if !algorithm.can(request.operation, &call) {
             return Err(unable(None));
         }
         let used = if request.operation.is_point_to_point() { call.p2p.parts() } else { call.channels.len() as u32 };
-        Ok(Plan {
-            algorithm: algorithm.name(),
-            protocol,
-            channels: used,
-            call,
-            operation: request.operation,
-            threads,
-        })
+        Ok(Plan { algorithm: algorithm.name(), protocol, channels: used, call, operation: request.operation, threads })
     }
 
     /// The forced algorithm and protocol, with NCCL's preference for what is left open.

@@ -7,8 +7,8 @@ use sim_core::engine::{Engine, Limits, LoadError, Notice};
 use sim_core::ids::LinkId;
 use sim_core::outcome::{Outcome, StopReason};
 use sim_core::program::{Cost, Layout, Program};
-use sim_core::program_builder::{ConnShape, CreditShape, FlowShape, ProgramBuilder};
-use sim_core::units::{Bytes, PsPerByte, Span, Time};
+use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
+use sim_core::units::{Bytes, Span, Time};
 
 use crate::lower::SEGMENT;
 use crate::machine::Machine;
@@ -252,7 +252,7 @@ fn transfers(messages: &[Message], mtu: Bytes) -> Program {
             continue;
         }
         let shape = ConnShape {
-            shape: FlowShape { segment: segment_of(message.bytes, mtu), pace: PsPerByte::FREE },
+            segment: segment_of(message.bytes, mtu),
             latency: Span::ZERO,
             credit: CreditShape::After(Span::ZERO),
         };

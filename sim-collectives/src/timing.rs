@@ -221,9 +221,7 @@ impl Timing {
     }
 
     fn get(&self, group: &str, key: &str) -> f64 {
-        let is = |p: &&Parameter| {
-            p.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('.')) == Some(key)
-        };
+        let is = |p: &&Parameter| p.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('.')) == Some(key);
         self.parameters.iter().find(is).map_or(0.0, |p| p.value)
     }
 
@@ -384,7 +382,10 @@ mod tests {
                 assert!(timing.parameters().iter().all(|p| p.value > 0.0 || !p.name.ends_with("rate_gbps")));
             }
         }
-        assert_eq!(Timing::builtin(86, "roce").get("simple", "rate_gbps"), Timing::builtin(80, "roce").get("simple", "rate_gbps"));
+        assert_eq!(
+            Timing::builtin(86, "roce").get("simple", "rate_gbps"),
+            Timing::builtin(80, "roce").get("simple", "rate_gbps")
+        );
     }
 
     #[test]
@@ -392,7 +393,9 @@ mod tests {
         let mut timing = Timing::builtin(90, "infiniband");
         timing.set("ll.step_us", 1.5, Origin::Fitted, "test").unwrap();
         assert_eq!(timing.get("ll", "step_us"), 1.5);
-        assert!(matches!(timing.set("ll.stepus", 1.0, Origin::Fitted, ""), Err(ProfileError::Unknown { similar: Some(s), .. }) if s == "ll.step_us"));
+        assert!(
+            matches!(timing.set("ll.stepus", 1.0, Origin::Fitted, ""), Err(ProfileError::Unknown { similar: Some(s), .. }) if s == "ll.step_us")
+        );
         assert!(timing.set("ll.step_us", f64::NAN, Origin::Fitted, "").is_err());
         assert!(timing.set("ll.rate_gbps", 0.0, Origin::Fitted, "").is_err());
     }
@@ -400,7 +403,8 @@ mod tests {
     #[test]
     fn a_loop_costs_the_same_in_steps_as_at_once() {
         let timing = Timing::builtin(90, "infiniband");
-        let shape = CallShape { protocol: Protocol::Simple, threads: 512, heads: 8, between_nodes: false, planned_gbps: 15.0 };
+        let shape =
+            CallShape { protocol: Protocol::Simple, threads: 512, heads: 8, between_nodes: false, planned_gbps: 15.0 };
         let call = timing.call(shape);
         let (stage, head) = (call.cost(Work::Stage), call.cost(Work::Multimem));
         let chunk = 131_072;

@@ -37,8 +37,6 @@ pub struct Flow {
     pub depth: u16,
     /// Largest segment.
     pub segment: Bytes,
-    /// Rate at which the sender produces the bytes; [`PsPerByte::FREE`] if it is never the limit.
-    pub pace: PsPerByte,
 }
 
 /// How a slot comes back to the sender when the consuming operation has ended.

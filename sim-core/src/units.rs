@@ -239,6 +239,12 @@ impl PsPerByte {
         Span(if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 })
     }
 
+    /// The cost of a byte of one of `n` parts that are produced in turn.
+    #[must_use]
+    pub const fn times(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
+
     /// The raw fixed-point value: picoseconds per byte times 2³².
     #[must_use]
     pub const fn raw(self) -> u64 {

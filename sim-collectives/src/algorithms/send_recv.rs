@@ -84,7 +84,10 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
                     let idle = LaneOp { repeat: 0, after, ..LaneOp::new(Action::FORWARD, Work::Free, 0) };
                     let (mut send, mut recv) = (idle.clone(), idle);
                     if let Some((exchange, part)) = batch.get(slot) {
-                        let op = |action| LaneOp { after, ..LaneOp::new(action, Work::PointToPoint { width: batch.len() as u16 }, *part) };
+                        let op = |action| LaneOp {
+                            after,
+                            ..LaneOp::new(action, Work::PointToPoint { width: batch.len() as u16 }, *part)
+                        };
                         if let Some(to) = exchange.to {
                             let block = block(rank, to);
                             send = if to == rank {

@@ -6,12 +6,12 @@
 
 use super::Engine;
 use super::Notice;
-use super::state::NONE;
+use super::state::{Message, NONE};
 use crate::event::{Phase, Word};
 use crate::ids::LaneId;
 use crate::program::{Credit, OpKind};
 use crate::queue::Store;
-use crate::units::Time;
+use crate::units::{PsPerByte, Time};
 
 /// What keeps a lane from its next step.
 enum Blocked {
@@ -117,14 +117,16 @@ impl<S: Store> Engine<S> {
                     let lane = &mut self.lanes[id as usize];
                     let bytes = lane.left.min(lane.slice);
                     lane.left -= bytes;
-                    let end = now + self.costs[cost as usize].hold(bytes);
+                    let cost = self.costs[cost as usize];
+                    let end = now + cost.hold(bytes);
                     lane.busy_until = end;
                     let over = lane.left == 0;
                     for i in recv {
                         self.consume(self.recv_ends[i as usize], end, now);
                     }
                     for i in send {
-                        self.send(self.send_ends[i as usize], bytes, end, now);
+                        let message = Message { end, bytes, pace: cost.per_byte };
+                        self.send(self.send_ends[i as usize], message, now);
                     }
                     if over && !self.advance(id) {
                         self.lanes[id as usize].done = true;
@@ -216,7 +218,8 @@ impl<S: Store> Engine<S> {
             }
             Credit::Message { flow, bytes, delay } => {
                 slot.free_at = Time::ZERO;
-                self.post(flow, last + delay, bytes.get(), now);
+                let message = Message { end: last + delay, bytes: bytes.get(), pace: PsPerByte::FREE };
+                self.post(flow, message, now);
             }
         }
     }
@@ -233,20 +236,21 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// A lane sends `bytes` in an operation that ends at `end`.
+    /// A lane sends a message in an operation that ends at the message's end.
     #[inline]
-    fn send(&mut self, sender: u32, bytes: u64, end: Time, now: Time) {
+    fn send(&mut self, sender: u32, message: Message, now: Time) {
         let state = &mut self.senders[sender as usize];
         let turn = state.posted;
         state.posted = turn.wrapping_add(1);
-        let end = end + state.latency;
+        let bytes = message.bytes;
+        let message = Message { end: message.end + state.latency, ..message };
         let flows = state.flows.clone();
         match flows.len() as u32 {
             0 => {
                 let receiver = state.signals;
-                self.signal(receiver, end);
+                self.signal(receiver, message.end);
             }
-            1 => self.post(flows.start, end, bytes, now),
+            1 => self.post(flows.start, message, now),
             n if state.split => {
                 // The library rounds the parts up to 128 B, so the last may be short or empty.
                 let part = bytes.div_ceil(u64::from(n)).next_multiple_of(128);
@@ -254,10 +258,10 @@ impl<S: Store> Engine<S> {
                 for flow in flows {
                     let size = part.min(left);
                     left -= size;
-                    self.post(flow, end, size, now);
+                    self.post(flow, Message { bytes: size, pace: message.pace.times(u64::from(n)), ..message }, now);
                 }
             }
-            n => self.post(flows.start + turn % n, end, bytes, now),
+            n => self.post(flows.start + turn % n, message, now),
         }
     }
 

@@ -122,7 +122,6 @@ impl<S: Store> Engine<S> {
                 sent: 0,
                 delivered: 0,
                 offset: 0,
-                pace: flow.pace,
                 turn: 0,
                 turns: 1,
                 rate: NONE,

@@ -12,15 +12,15 @@ use crate::queue::Store;
 use crate::units::{Bytes, Span, Time};
 
 impl<S: Store> Engine<S> {
-    /// Gives `flow` a message whose last byte is there to be sent at `end`.
-    pub(super) fn post(&mut self, flow: u32, end: Time, bytes: u64, now: Time) {
+    /// Gives `flow` a message.
+    pub(super) fn post(&mut self, flow: u32, message: Message, now: Time) {
         let state = &mut self.flows[flow as usize];
         if state.messages.capacity() == 0 {
             state.messages = self.messages.take(u32::from(state.depth));
         } else if state.posted.wrapping_sub(state.sent) >= state.messages.capacity() {
             state.messages = self.messages.grow(state.messages, state.sent, state.posted);
         }
-        self.messages.items[state.messages.at(state.posted)] = Message { end, bytes };
+        self.messages.items[state.messages.at(state.posted)] = message;
         state.posted = state.posted.wrapping_add(1);
         if !state.active {
             if state.oldest == state.next {
@@ -38,7 +38,7 @@ impl<S: Store> Engine<S> {
         let state = &self.flows[flow as usize];
         let message = &self.messages.items[state.messages.at(state.sent)];
         let after = message.bytes - state.offset - (message.bytes - state.offset).min(u64::from(state.segment));
-        let lead = state.pace.cost(Bytes::new(after));
+        let lead = message.pace.cost(Bytes::new(after));
         Time::from_ps(message.end.as_ps().saturating_sub(lead.as_ps())).max(now)
     }
 

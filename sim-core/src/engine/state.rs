@@ -64,6 +64,8 @@ pub(crate) struct Message {
     /// When its last byte is there to be sent.
     pub(crate) end: Time,
     pub(crate) bytes: u64,
+    /// Time per byte at which the sender produces it.
+    pub(crate) pace: PsPerByte,
 }
 
 /// A power-of-two ring in an arena; empty when `base` is [`NONE`].
@@ -160,7 +162,6 @@ pub(crate) struct FlowState {
     pub(crate) delivered: u32,
     /// Bytes of the present message that have left.
     pub(crate) offset: u64,
-    pub(crate) pace: PsPerByte,
     /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
     pub(crate) turn: u16,
     pub(crate) turns: u16,

@@ -5,18 +5,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::{Forwarding, LinkModel, LinkSpec};
 use crate::program::{Layout, Program};
-use crate::program_builder::{ConnShape, CreditShape, FlowShape, ProgramBuilder};
+use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::queue::heap::HeapStore;
-use crate::units::{PsPerByte, Rate, Span};
+use crate::units::{Rate, Span};
 
 const MTU: Bytes = Bytes::kib(4);
 
 fn shape(segment: Bytes) -> ConnShape<'static> {
-    ConnShape {
-        shape: FlowShape { segment, pace: PsPerByte::FREE },
-        latency: Span::ZERO,
-        credit: CreditShape::After(Span::ZERO),
-    }
+    ConnShape { segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) }
 }
 
 /// One kernel a message, that ends when the message is there.
