@@ -1,7 +1,7 @@
 //! The engine of fabricsim: units, events, links, transport, lanes and the recorder.
 //!
 //! This crate knows nothing of GPUs, ranks, collectives or TOML: it moves messages in segments over directed links and
-//! runs small programs ([`lane`]s) that send, receive and wait.
+//! runs small programs ([lanes](program::Lane)) that send, receive and wait.
 
 pub mod engine;
 pub mod event;

@@ -8,7 +8,7 @@
 //! * [`Rate`] counts bytes per second, **one direction** of a link.
 //! * [`PsPerByte`] is the inverse of a rate in 32.32 fixed point; it is what the event loop multiplies with.
 //!
-//! Text forms are parsed by [`parse`](crate::units::parse): `"400 Gb/s"`, `"450 GB/s"`, `"64 KiB"`, `"1.5 us"`.
+//! Text forms are parsed by [`parse`]: `"400 Gb/s"`, `"450 GB/s"`, `"64 KiB"`, `"1.5 us"`.
 
 mod display;
 pub mod parse;
