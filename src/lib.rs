@@ -18,5 +18,7 @@ pub mod cli;
 pub mod diagnostic;
 pub mod explain;
 pub mod scenario;
+pub mod simulate;
 
 pub use scenario::Scenario;
+pub use simulate::Report;

@@ -10,6 +10,7 @@ mod hash;
 mod keys;
 mod load;
 pub mod presets;
+mod profile;
 mod quantity;
 mod reference;
 mod schema;
@@ -58,7 +59,7 @@ pub struct Scenario {
     /// The communication library.
     pub software: Software,
     /// Timing parameters by name that replace the built-in ones.
-    pub profile: IndexMap<String, Scalar>,
+    pub profile: IndexMap<String, f64>,
     /// What to run, in order.
     pub workloads: Vec<Workload>,
     /// When to stop early.

@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use sim_collectives::nccl::Operation;
 use sim_core::units::Bytes;
 
 use super::args::{self, Output, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
+use super::play::{self, Table, View};
 use super::sizes;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
-use crate::scenario::{Input, Loaded, OPERATIONS, Setting};
+use crate::scenario::{Input, OPERATIONS, Setting};
 
 /// Predict an nccl-tests table: one operation over a sweep of sizes
 #[derive(Debug, ClapArgs)]
@@ -44,7 +45,7 @@ pub(super) struct Args {
     /// Say why each algorithm and protocol was taken or not
     #[arg(long)]
     explain: bool,
-    /// Write results.json, links.csv and a plot into this folder
+    /// Write result.json, collectives.csv, links.csv and a chart into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files in --out
@@ -56,34 +57,12 @@ pub(super) struct Args {
     output: Output,
 }
 
-/// Tables of other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Table {
-    /// The columns of nccl-tests, with N/A under #wrong.
-    Nccl,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   fabricsim bench all_reduce --system hgx-h100 --nodes 2
   fabricsim bench alltoall --system hgx-b200 --nodes 4 -b 1M -e 1G -f 4 --transport roce
   fabricsim bench all_reduce --system hgx-h100 --env NCCL_ALGO=Ring --explain
   fabricsim bench all_gather --scenario cluster.toml --table nccl";
-
-/// How a bench or run is to be shown and stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    /// Text or JSON.
-    pub(super) format: args::Format,
-    /// Another tool's columns.
-    pub(super) table: Option<Table>,
-    /// Reasons beside the choices.
-    pub(super) explain: bool,
-    /// The folder for artifacts.
-    pub(super) out: Option<&'a PathBuf>,
-    /// Overwrite what is there.
-    pub(super) force: bool,
-}
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input = args::input(args.scenario.as_ref())?;
@@ -95,10 +74,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         format: args.output.format,
         table: args.table,
         explain: args.explain,
-        out: args.out.as_ref(),
+        out: args.out.as_deref(),
         force: args.force,
     };
-    play(&loaded, view, context)
+    let name = args.scenario.as_ref().map_or_else(|| format!("bench {}", args.op), |p| p.display().to_string());
+    play::play(&loaded, &name, view, context)
 }
 
 /// The flags as keys of a scenario: the cluster, and one workload in place of all others.
@@ -134,9 +114,4 @@ fn settings(args: &Args) -> Result<Vec<Setting>, Failure> {
 pub(super) fn unknown_operation(name: &str) -> Failure {
     let fault = Diagnostic::new(Code::BadArgument, format!("unknown operation `{}`", shorten(name)));
     Failure::of(Exit::Usage, fault.help(suggest(name, OPERATIONS.iter().copied())))
-}
-
-/// Plays the workloads of a scenario and shows the results.
-fn play(loaded: &Loaded, view: View<'_>, _context: &Context) -> Result<(), Failure> {
-    super::run::not_wired(loaded, view)
 }

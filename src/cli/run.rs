@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::args::{self, Output, System};
-use super::bench::View;
 use super::context::Context;
 use super::fault::{Exit, Failure};
+use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::scenario::{Input, Loaded};
+use crate::scenario::Input;
 
 /// Play the workloads of a scenario; --out writes every artifact
 #[derive(Debug, ClapArgs)]
@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// Say why each algorithm and protocol was taken or not
     #[arg(long)]
     explain: bool,
-    /// Write results.json, links.csv and a plot into this folder
+    /// Write result.json, tables as CSV and a chart into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files in --out
@@ -52,14 +52,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         format: args.output.format,
         table: None,
         explain: args.explain,
-        out: args.out.as_ref(),
+        out: args.out.as_deref(),
         force: args.force,
     };
-    not_wired(&loaded, view)
-}
-
-/// Stands where the engine is to be called.
-pub(super) fn not_wired(loaded: &Loaded, view: View<'_>) -> Result<(), Failure> {
-    let _ = (view.format, view.table, view.explain, view.out, view.force);
-    Err(Failure::internal(format!("the engine is not wired to `{}`", loaded.scenario.name)))
+    play::play(&loaded, &args.scenario.display().to_string(), view, context)
 }

@@ -250,6 +250,10 @@ Raise the limit, or make the work smaller.";
 "Lossless queues wait for each other in a circle, so that nothing moves any more. The message names the cycle of links.
 Remedies are the same as in a real fabric: up/down routing, other priorities, or a watchdog.";
 
+    Interrupted = "E073", "interrupted",
+"The run was stopped by Ctrl-C or a signal to terminate. The sizes and workloads that were complete by then are shown and
+stored; the others are absent. The exit code is 130. A second Ctrl-C ends the program at once.";
+
     BadArgument = "E080", "a command-line value that cannot be used",
 "The value of a flag or argument is not in the form it takes; the message marks the part. Each verb has `--help` with
 examples.";

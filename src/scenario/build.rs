@@ -5,7 +5,7 @@ use sim_topology::{Catalogue, Fabric};
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, cluster, software, workload};
+use super::{Limits, SCHEMA, Scenario, cluster, profile, software, workload};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
@@ -36,6 +36,7 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
     };
     let seed = root.integer("seed").unwrap_or(1);
     let workloads = workload::workloads(&root, &fabric, seed, out);
+    let profile = profile::profile(&root, &spec, catalogue, out);
     let limits = root.table_or_empty("limits");
     let fallback = if name.is_empty() { system.as_deref().unwrap_or("scenario") } else { name };
     let scenario = Scenario {
@@ -45,7 +46,7 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         system,
         cluster: spec,
         software,
-        profile: software::scalars(&root, "profile"),
+        profile,
         workloads,
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };

@@ -80,6 +80,9 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         }
         apply(&mut table, setting, diagnostics);
     }
+    if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
+        profile.node.flatten();
+    }
     table
 }
 

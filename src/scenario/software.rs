@@ -68,12 +68,6 @@ impl Scalar {
     }
 }
 
-/// The values of a table with free keys.
-pub(super) fn scalars(view: &View<'_>, key: &str) -> IndexMap<String, Scalar> {
-    let entries = view.node(key).and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
-    entries.iter().filter_map(|e| Some((e.key.clone(), Scalar::of(&e.node)?))).collect()
-}
-
 pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
     let view = root.table_or_empty("software");
     let nccl = view.text_or_default("nccl").parse().unwrap_or_else(|error| {

@@ -69,6 +69,27 @@ impl Node {
         if let Value::Array(items) = &self.value { Some(items) } else { None }
     }
 
+    /// Tables within this table become keys with dots, so that `a.b = 1` and `"a.b" = 1` are the same; the later wins.
+    pub(crate) fn flatten(&mut self) {
+        fn put(prefix: &str, table: Table, flat: &mut Table) {
+            for mut entry in table.entries {
+                entry.key = if prefix.is_empty() { entry.key } else { format!("{prefix}.{}", entry.key) };
+                match entry.node.value {
+                    Value::Table(inner) => put(&entry.key, inner, flat),
+                    _ => match flat.entries.iter_mut().find(|e| e.key == entry.key) {
+                        Some(below) => *below = entry,
+                        None => flat.entries.push(entry),
+                    },
+                }
+            }
+        }
+        if let Value::Table(table) = &mut self.value {
+            let mut flat = Table::default();
+            put("", core::mem::take(table), &mut flat);
+            *table = flat;
+        }
+    }
+
     /// Lays `over` upon this node: tables are merged key by key, anything else is replaced. A table whose keys are
     /// all indices is laid upon the members of an array.
     pub(crate) fn lay(&mut self, over: Self) {

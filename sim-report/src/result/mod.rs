@@ -15,7 +15,8 @@ pub use ab::{AbLink, AbMessage, AbReach, AbResults, AbRow};
 pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use path::{PathHop, PathResults};
 pub use run::{
-    CollectiveResult, EngineResult, LinkResult, LinkTotals, MAX_LINKS, RunResults, StepResult, TransferResult,
+    CandidateResult, CollectiveResult, EngineResult, ExplainResult, LinkResult, LinkTotals, MAX_LINKS, MAX_TRANSFERS,
+    RunResults, StepResult, TransferResult, TransferTotals,
 };
 pub use topo::{BillItem, PairCounts, TopoResults};
 

@@ -5,13 +5,21 @@ use serde::{Deserialize, Serialize};
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
 
+/// How many transfers [`RunResults::set_transfers`] lists at most.
+pub const MAX_TRANSFERS: usize = 10_000;
+
 /// What `bench` and `run` answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResults {
     /// One entry a timed collective.
     pub collectives: Vec<CollectiveResult>,
-    /// One entry a timed transfer.
+    /// All transfers in order up to [`MAX_TRANSFERS`], or the slowest of them.
     pub transfers: Vec<TransferResult>,
+    /// Sums over all transfers, listed or not.
+    pub transfer_totals: TransferTotals,
+    /// How each size's algorithm was chosen, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explain: Vec<ExplainResult>,
     /// Where the workload is a step of training or inference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepResult>,
@@ -39,6 +47,64 @@ impl RunResults {
         }
         self.links = links;
     }
+
+    /// Lists `transfers` (all if there are at most [`MAX_TRANSFERS`], else those that took longest, ties in order) and
+    /// sums over all.
+    pub fn set_transfers(&mut self, mut transfers: Vec<TransferResult>) {
+        self.transfer_totals = TransferTotals {
+            transfers: transfers.len() as u64,
+            bytes: transfers.iter().map(|t| t.bytes).sum(),
+            longest_us: transfers.iter().map(|t| t.time_us).fold(0.0, f64::max),
+        };
+        if transfers.len() > MAX_TRANSFERS {
+            transfers.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));
+            transfers.truncate(MAX_TRANSFERS);
+        }
+        self.transfers = transfers;
+    }
+}
+
+/// Sums over all transfers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransferTotals {
+    /// Number of transfers.
+    pub transfers: u64,
+    /// Payload.
+    pub bytes: u64,
+    /// The longest time of one.
+    pub longest_us: f64,
+}
+
+/// How the algorithm of one size was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExplainResult {
+    /// The operation as nccl-tests spells it.
+    pub op: String,
+    /// Size as nccl-tests prints it.
+    pub bytes: u64,
+    /// The algorithm that runs.
+    pub algorithm: String,
+    /// The protocol that runs.
+    pub protocol: String,
+    /// All combinations, the one that NCCL predicts to be fastest first.
+    pub candidates: Vec<CandidateResult>,
+}
+
+/// One combination of algorithm and protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CandidateResult {
+    /// Algorithm.
+    pub algorithm: String,
+    /// Protocol.
+    pub protocol: String,
+    /// The time that NCCL's own selection model predicts (not the simulated one), if it is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_us: Option<f64>,
+    /// Why it is not offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether it is the one that runs.
+    pub chosen: bool,
 }
 
 /// A collective at one size.
@@ -142,6 +208,9 @@ pub struct EngineResult {
     pub segment_hops: u64,
     /// Wall-clock time of the event loop alone: the only field that differs from run to run.
     pub wall_s: f64,
+    /// Most events that were pending at once.
+    #[serde(default)]
+    pub peak_pending: u64,
     /// Simulated time at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated_us: Option<f64>,

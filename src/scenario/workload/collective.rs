@@ -20,6 +20,8 @@ pub struct Collective {
     pub sizes: Vec<Bytes>,
     /// Type of the elements.
     pub datatype: Datatype,
+    /// The name of this type in nccl-tests.
+    pub type_name: String,
     /// The GPUs that take part, by rank number; rank i of the operation is `group[i]`.
     pub group: Vec<u32>,
     /// The root, as an index into `group`.
@@ -57,6 +59,7 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         op: view.choice("op")?.parse().ok()?,
         sizes: sizes?,
         datatype: datatype(view.choice("datatype").unwrap_or_default()),
+        type_name: view.choice("datatype").unwrap_or_default().to_owned(),
         group,
         root,
         algorithm: view.choice("algorithm").and_then(|t| t.parse().ok()),

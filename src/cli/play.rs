@@ -1,0 +1,106 @@
+//! What `bench` and `run` share: playing a scenario, showing and storing what came of it.
+
+mod artifacts;
+mod fault;
+mod nccl;
+mod text;
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use clap::ValueEnum;
+use sim_core::outcome::StopReason;
+
+use super::args::Format;
+use super::context::{Context, warnings};
+use super::fault::Failure;
+use super::{interrupt, output};
+use crate::scenario::Loaded;
+use crate::simulate::Options;
+use artifacts::Artifacts;
+pub(super) use fault::failure;
+
+/// Tables of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Table {
+    /// The columns of nccl-tests, with N/A under #wrong.
+    Nccl,
+}
+
+/// How a bench or run is to be shown and stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// Text or JSON.
+    pub(super) format: Format,
+    /// Another tool's columns.
+    pub(super) table: Option<Table>,
+    /// Reasons beside the choices.
+    pub(super) explain: bool,
+    /// The folder for artifacts.
+    pub(super) out: Option<&'a Path>,
+    /// Overwrite what is there.
+    pub(super) force: bool,
+}
+
+/// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
+pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Context) -> Result<(), Failure> {
+    // Before the work, so that it isn't lost because of a typing error.
+    let artifacts = view.out.map(|folder| Artifacts::prepare(folder, view.force)).transpose()?;
+    let bar = progress(context);
+    let advance = |done: usize, all: usize| {
+        if let Some(bar) = &bar {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        }
+    };
+    let options = Options {
+        interrupt: Some(interrupt::flag()),
+        explain: view.explain,
+        keep_all: view.out.is_some(),
+        progress: Some(&advance),
+    };
+    let report = loaded.run_with(&options);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let report = report.map_err(|error| failure(&error))?;
+    let engine = &report.results.engine;
+    let (events, wall) = (engine.events as f64, engine.wall_s);
+    let list = warnings(&loaded.diagnostics);
+    if let Some(artifacts) = &artifacts {
+        artifacts.write(loaded, name, &list, &report)?;
+    }
+    match (view.table, view.format) {
+        (Some(Table::Nccl), _) => output::print(&nccl::tables(loaded, name, &report))?,
+        (None, Format::Text) => output::print(&text::text(loaded, &report))?,
+        (None, Format::Json) => output::print_json(name, loaded.scenario.seed, list, &report.results)?,
+    }
+    if view.format == Format::Text {
+        context.note(&format!("{:.1} M events in {wall:.2} s of simulation", events / 1e6));
+    }
+    if let Some(folder) = view.out {
+        context.note(&format!("saved {}", folder.display()));
+    }
+    match report.stopped {
+        Some(reason) => Err(fault::stopped(reason, &report.stopped_at)),
+        None => Ok(()),
+    }
+}
+
+/// A progress bar on standard error, if that is a terminal.
+fn progress(context: &Context) -> Option<indicatif::ProgressBar> {
+    if context.quiet || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = indicatif::ProgressBar::new(1);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("  simulating {bar:30} {pos}/{len}  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    Some(bar)
+}
+
+/// Whether a run that stopped so is the user's own doing.
+const fn by_user(reason: StopReason) -> bool {
+    matches!(reason, StopReason::Interrupted)
+}

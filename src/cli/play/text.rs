@@ -1,0 +1,101 @@
+//! Results for people: the answer and its bottleneck first, the evidence after.
+
+use core::fmt::Write as _;
+
+use sim_core::units::Bytes;
+use sim_report::result::{ExplainResult, RunResults};
+use sim_report::table::{Align, TextTable, collectives_text, links_text, time_text, transfers_text};
+
+use crate::scenario::Loaded;
+use crate::simulate::Report;
+
+/// Transfers shown at most, the slowest first.
+const TRANSFERS: usize = 20;
+/// Links shown.
+const LINKS: usize = 8;
+
+pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
+    let results = &report.results;
+    let mut out = String::new();
+    // Writing to a String cannot fail, here and below.
+    if !report.headline.is_empty() {
+        let _ = writeln!(out, "{}", report.headline);
+    }
+    let scenario = &loaded.scenario;
+    let _ = writeln!(out, "{}, seed {}, fabricsim {}", scenario.describe(), scenario.seed, env!("CARGO_PKG_VERSION"));
+    if !results.collectives.is_empty() {
+        let _ = write!(out, "\n{}", collectives_text(&results.collectives));
+    }
+    transfers(results, &mut out);
+    let used: Vec<_> = results.links.iter().filter(|l| l.bytes > 0).cloned().collect();
+    if !used.is_empty() {
+        let _ = write!(out, "\nbusiest links, over all of the above\n{}", links_text(&used, LINKS));
+    }
+    explain(&results.explain, &mut out);
+    out
+}
+
+fn transfers(results: &RunResults, out: &mut String) {
+    let list = &results.transfers;
+    if list.is_empty() {
+        return;
+    }
+    if list.len() <= TRANSFERS {
+        let _ = write!(out, "\n{}", transfers_text(list));
+        return;
+    }
+    let mut slowest = list.clone();
+    slowest.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));
+    slowest.truncate(TRANSFERS);
+    let all = results.transfer_totals.transfers;
+    let _ = write!(out, "\nthe slowest {TRANSFERS} of {all} transfers\n{}", transfers_text(&slowest));
+}
+
+/// Per size the combinations that NCCL weighs; those that are not offered, once for all sizes of an operation that
+/// agree on them.
+fn explain(list: &[ExplainResult], out: &mut String) {
+    let refused = |e: &ExplainResult| -> Vec<(String, String)> {
+        let name = |c: &sim_report::result::CandidateResult| format!("{}/{}", c.algorithm, c.protocol);
+        e.candidates.iter().filter_map(|c| Some((name(c), c.reason.clone()?))).collect()
+    };
+    let mut said: Option<(String, Vec<(String, String)>)> = None;
+    for e in list {
+        let reasons = refused(e);
+        if said.as_ref().is_none_or(|(op, list)| *op != e.op || *list != reasons) {
+            not_offered(e, &reasons, out);
+            said = Some((e.op.clone(), reasons));
+        }
+        let offered: Vec<String> = e
+            .candidates
+            .iter()
+            .filter_map(|c| {
+                let mark = if c.chosen { "*" } else { "" };
+                Some(format!("{}/{}{mark} {}", c.algorithm, c.protocol, time_text(c.predicted_us?)))
+            })
+            .collect();
+        let runs = format!("{}/{}", e.algorithm, e.protocol);
+        let list =
+            if offered.is_empty() { "made of sends and receives, no choice".to_owned() } else { offered.join(", ") };
+        let _ = writeln!(out, "{:>10}  {runs:<16} of {list}", Bytes::new(e.bytes).to_string());
+    }
+}
+
+fn not_offered(e: &ExplainResult, reasons: &[(String, String)], out: &mut String) {
+    let _ = writeln!(out, "\nhow NCCL chooses for {}: the least time by its own model (not the simulated one)", e.op);
+    if reasons.is_empty() {
+        return;
+    }
+    let mut table = TextTable::new([("not offered", Align::Left), ("because", Align::Left)]);
+    // One line a reason, with all the combinations that it rules out.
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, reason) in reasons {
+        match by_reason.iter_mut().find(|(r, _)| r == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
+        }
+    }
+    for (reason, names) in by_reason {
+        table.row([names.join(", "), reason.to_owned()]);
+    }
+    let _ = write!(out, "{}", table.render());
+}

@@ -1,0 +1,331 @@
+//! Playing a scenario: from what was loaded to results.
+//!
+//! Each size of a sweep and each transfer workload is a simulation of its own, that begins at time 0 on an idle fabric.
+//! Workloads are played in order; the sizes of a sweep are spread over threads, and their results stand in order
+//! whatever the number of threads.
+
+mod bottleneck;
+mod explain;
+mod links;
+pub(crate) mod profile;
+mod sweep;
+mod transfers;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use sim_collectives::step_graph::ExecuteError;
+use sim_collectives::{Machine, MachineError, PlanError, Software};
+use sim_core::engine;
+use sim_core::outcome::{Outcome, StopReason};
+use sim_core::random::mix;
+use sim_core::units::{Span, Time};
+use sim_report::result::{CollectiveResult, EngineResult, RunResults, TransferResult};
+use sim_topology::{Catalogue, Fabric};
+
+use crate::scenario::{Collective, Loaded, Scenario, Workload};
+use links::Totals;
+pub use sweep::{Predicted, predict};
+
+/// What a run may share with its surroundings.
+#[derive(Clone, Default)]
+pub struct Options<'a> {
+    /// Set from elsewhere, such as a signal handler, to stop the run; what is complete by then is kept.
+    pub interrupt: Option<Arc<AtomicBool>>,
+    /// Also say how NCCL would choose at each size.
+    pub explain: bool,
+    /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
+    pub keep_all: bool,
+    /// Called when one more of so many simulations is done: `(done, all)`, from any thread.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
+}
+
+impl core::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Options").field("explain", &self.explain).field("keep_all", &self.keep_all).finish()
+    }
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The result in one sentence, with what bounds it; empty if nothing was completed.
+    pub headline: String,
+    /// The figures, as JSON has them.
+    pub results: RunResults,
+    /// All transfers and not only the slowest; empty unless asked for.
+    pub all_transfers: Vec<TransferResult>,
+    /// All links and not only the busiest; empty unless asked for.
+    pub all_links: Vec<sim_report::result::LinkResult>,
+    /// Ranks of each collective in `results`, for nccl-tests' arithmetic.
+    pub ranks: Vec<u32>,
+    /// Why the run stopped early; `None` if everything is complete.
+    pub stopped: Option<StopReason>,
+    /// What is known about where it stopped.
+    pub stopped_at: String,
+}
+
+/// Why a scenario can't be played.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such communicator.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// An operation can't be run.
+    #[error("{what}: {source}")]
+    Unable {
+        /// The operation and its size, or the transfers.
+        what: String,
+        /// Why.
+        source: ExecuteError,
+    },
+    /// An operation that is known, but has no algorithm here.
+    #[error("`{0}` is not modelled yet")]
+    NotModelled(String),
+    /// The books of the engine don't balance, which is a fault of the program.
+    #[error("{what}: {faults}")]
+    Invariant {
+        /// What was played.
+        what: String,
+        /// The invariants that do not hold.
+        faults: String,
+    },
+}
+
+impl Loaded {
+    /// Plays all workloads.
+    ///
+    /// ```
+    /// use fabricsim::scenario::{Input, Scenario};
+    ///
+    /// let text = r#"
+    ///     system = "hgx-h100"
+    ///     nodes = 2
+    ///     [[workload]]
+    ///     kind = "collective"
+    ///     op = "all_reduce"
+    ///     sizes = ["1 MiB"]
+    /// "#;
+    /// let input = Input::Text { name: "two.toml".to_owned(), text: text.to_owned() };
+    /// let report = Scenario::load(&input, &[]).map_err(|faults| faults.warning_lines())?.run().unwrap();
+    /// assert!(report.results.collectives[0].busbw > 1.0);
+    /// # Ok::<(), Vec<String>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an operation can't be run on this cluster, or the engine is at fault. A run that stops at a limit is no
+    /// error: see [`Report::stopped`].
+    pub fn run(&self) -> Result<Report, RunError> {
+        self.run_with(&Options::default())
+    }
+
+    /// Plays all workloads, with options.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with(&self, options: &Options<'_>) -> Result<Report, RunError> {
+        let network = self.fabric.network();
+        let mut world = World {
+            loaded: self,
+            network: &network,
+            options,
+            all: self.scenario.workloads.iter().map(simulations).sum(),
+            done: 0.into(),
+        };
+        let mut sum = Sum::new(&self.fabric);
+        for workload in &self.scenario.workloads {
+            let go_on = match workload {
+                Workload::Collective(collective) => sweep::play(&mut world, collective, &mut sum)?,
+                Workload::Transfer(list) => transfers::play(&mut world, list, &mut sum)?,
+            };
+            if !go_on {
+                break;
+            }
+        }
+        Ok(sum.report(&self.fabric, options))
+    }
+
+    /// The communicator of these ranks, with the scenario's software and timing parameters.
+    ///
+    /// # Errors
+    /// If a rank does not exist or NCCL could not run there.
+    pub fn machine(&self, group: &[u32]) -> Result<Machine<'_>, RunError> {
+        machine(&self.scenario, &self.fabric, group)
+    }
+}
+
+fn machine<'f>(scenario: &Scenario, fabric: &'f Fabric, group: &[u32]) -> Result<Machine<'f>, RunError> {
+    let software = Software {
+        version: scenario.software.nccl,
+        knobs: scenario.software.knobs.clone(),
+        graph: scenario.software.graph,
+    };
+    let mut machine = Machine::new(fabric, Catalogue::builtin(), &software, group)?;
+    profile::apply(&scenario.profile, &mut machine.timing);
+    Ok(machine)
+}
+
+/// How many simulations a workload takes.
+fn simulations(workload: &Workload) -> usize {
+    match workload {
+        Workload::Collective(Collective { sizes, .. }) => sizes.len(),
+        Workload::Transfer(_) => 1,
+    }
+}
+
+/// What all simulations of a run share.
+struct World<'a> {
+    loaded: &'a Loaded,
+    network: &'a sim_core::network::Network,
+    options: &'a Options<'a>,
+    all: usize,
+    done: std::sync::atomic::AtomicUsize,
+}
+
+impl World<'_> {
+    /// The engine's limits: those of the scenario hold for each simulation by itself, so that the number of threads
+    /// can't change what is reached.
+    fn limits(&self) -> engine::Limits {
+        let limits = self.loaded.scenario.limits;
+        engine::Limits {
+            events: limits.events.unwrap_or(u64::MAX),
+            time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
+            interrupt: self.options.interrupt.clone(),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        let flag = self.options.interrupt.as_ref();
+        flag.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    fn one_done(&self) {
+        let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        if let Some(progress) = self.options.progress {
+            progress(done, self.all);
+        }
+    }
+}
+
+/// What the simulations of a run come to, in order.
+struct Sum {
+    results: RunResults,
+    ranks: Vec<u32>,
+    totals: Totals,
+    transfers: Vec<TransferResult>,
+    wall: Duration,
+    simulated: Span,
+    fingerprint: u64,
+    headline: String,
+    stopped: Option<StopReason>,
+    stopped_at: String,
+}
+
+impl Sum {
+    fn new(fabric: &Fabric) -> Self {
+        Self {
+            results: RunResults::default(),
+            ranks: Vec::new(),
+            totals: Totals::new(fabric.links().len()),
+            transfers: Vec::new(),
+            wall: Duration::ZERO,
+            simulated: Span::ZERO,
+            fingerprint: 0,
+            headline: String::new(),
+            stopped: None,
+            stopped_at: String::new(),
+        }
+    }
+
+    /// Adds what one simulation, called `what`, measured; false if it stopped early.
+    fn add(&mut self, what: &str, outcome: &Outcome, wall: Duration) -> Result<bool, RunError> {
+        if !outcome.faults.is_empty() {
+            let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
+            return Err(RunError::Invariant { what: what.to_owned(), faults: faults.join("; ") });
+        }
+        self.totals.add(outcome);
+        let engine = &mut self.results.engine;
+        engine.events += outcome.engine.events;
+        engine.segment_hops += outcome.engine.segment_hops;
+        engine.peak_pending = engine.peak_pending.max(outcome.peak_pending);
+        self.wall += wall;
+        self.simulated = self.simulated + outcome.ended.since(Time::ZERO);
+        self.fingerprint = mix(self.fingerprint ^ outcome.fingerprint);
+        if outcome.reason != StopReason::Finished {
+            self.stop(outcome.reason, format!("{what}, after {} of simulated time", outcome.ended.since(Time::ZERO)));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn stop(&mut self, reason: StopReason, at: String) {
+        if self.stopped.is_none() {
+            self.stopped = Some(reason);
+            self.stopped_at = at;
+        }
+    }
+
+    fn collective(&mut self, row: CollectiveResult, ranks: u32) {
+        self.results.collectives.push(row);
+        self.ranks.push(ranks);
+    }
+
+    fn report(mut self, fabric: &Fabric, options: &Options<'_>) -> Report {
+        let links = self.totals.results(fabric);
+        let all_links = if options.keep_all { links.clone() } else { Vec::new() };
+        self.results.set_links(links);
+        let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
+        self.results.set_transfers(self.transfers);
+        let reason = self.stopped.unwrap_or(StopReason::Finished);
+        self.results.engine = EngineResult {
+            wall_s: self.wall.as_secs_f64(),
+            simulated_us: Some(self.simulated.as_us()),
+            stopped: Some(reason_name(reason).to_owned()),
+            fingerprint: Some(format!("{:016x}", self.fingerprint)),
+            ..self.results.engine
+        };
+        Report {
+            headline: self.headline,
+            results: self.results,
+            all_transfers,
+            all_links,
+            ranks: self.ranks,
+            stopped: self.stopped,
+            stopped_at: self.stopped_at,
+        }
+    }
+}
+
+/// The word for a reason in results.
+const fn reason_name(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Finished => "finished",
+        StopReason::Deadlock => "deadlock",
+        StopReason::EventLimit => "event_limit",
+        StopReason::TimeLimit => "time_limit",
+        StopReason::Interrupted => "interrupted",
+    }
+}
+
+impl RunError {
+    fn unable(what: impl Into<String>) -> impl FnOnce(ExecuteError) -> Self {
+        let what = what.into();
+        move |source| Self::Unable { what, source }
+    }
+
+    /// Whether the cause is what was asked for, rather than the size of it or a fault of the program.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Machine(_) | Self::NotModelled(_) => true,
+            Self::Unable { source, .. } => {
+                matches!(
+                    source,
+                    ExecuteError::Plan(PlanError::NoCandidate(_) | PlanError::Unable { .. } | PlanError::Route(_))
+                )
+            }
+            Self::Invariant { .. } => false,
+        }
+    }
+}

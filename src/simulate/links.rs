@@ -1,0 +1,65 @@
+//! Counters of links, summed over the simulations of a run.
+
+use sim_core::ids::LinkId;
+use sim_core::outcome::Outcome;
+use sim_core::units::{Span, Time};
+use sim_report::result::LinkResult;
+use sim_topology::Fabric;
+
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    payload: u64,
+    busy: Span,
+    longest_wait: Span,
+}
+
+/// Sums per link.
+pub(super) struct Totals {
+    links: Vec<Counted>,
+    time: Span,
+}
+
+impl Totals {
+    pub(super) fn new(links: usize) -> Self {
+        Self { links: vec![Counted::default(); links], time: Span::ZERO }
+    }
+
+    /// Adds one simulation, as if it followed the others.
+    pub(super) fn add(&mut self, outcome: &Outcome) {
+        for (sum, link) in self.links.iter_mut().zip(&outcome.links) {
+            sum.payload += link.payload;
+            sum.busy = sum.busy + link.busy;
+            sum.longest_wait = sum.longest_wait.max(link.longest_wait);
+        }
+        self.time = self.time + outcome.ended.since(Time::ZERO);
+    }
+
+    /// All links in the fabric's order. Links here are lossless and unbounded: nothing is marked, paused or dropped.
+    pub(super) fn results(&self, fabric: &Fabric) -> Vec<LinkResult> {
+        let result = |(i, (sum, link)): (usize, (&Counted, &sim_topology::Link))| LinkResult {
+            link: fabric.link_name(LinkId::new(i)),
+            class: link.class.to_string(),
+            bytes: sum.payload,
+            utilization: share(sum.busy, self.time),
+            peak_queue_bytes: match sum.longest_wait {
+                Span::ZERO => 0,
+                wait => link.rate.ps_per_byte().bytes_in(wait).get(),
+            },
+            ecn_marked: 0,
+            pfc_pause_us: 0.0,
+            drops: 0,
+        };
+        self.links.iter().zip(fabric.links()).enumerate().map(result).collect()
+    }
+}
+
+/// `part` of `whole`, 0 to 1.
+pub(super) fn share(part: Span, whole: Span) -> f64 {
+    if whole == Span::ZERO { 0.0 } else { (part.as_ps() as f64 / whole.as_ps() as f64).min(1.0) }
+}
+
+/// The link that was busy longest in one simulation, the first of equals, with its share of the time.
+pub(super) fn busiest(outcome: &Outcome) -> Option<(LinkId, f64)> {
+    let (index, link) = outcome.links.iter().enumerate().rev().max_by_key(|(_, link)| link.busy)?;
+    (link.busy > Span::ZERO).then(|| (LinkId::new(index), share(link.busy, outcome.ended.since(Time::ZERO))))
+}

@@ -1,0 +1,174 @@
+//! A collective over its sizes.
+
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use sim_collectives::nccl::{Element, Operation};
+use sim_collectives::step_graph::ExecuteError;
+use sim_collectives::{Machine, Request, bench};
+use sim_core::engine;
+use sim_core::network::Network;
+use sim_core::outcome::{Outcome, StopReason};
+use sim_core::units::Bytes;
+use sim_report::metrics;
+use sim_report::result::CollectiveResult;
+use sim_report::table::time_text;
+
+use super::{RunError, Sum, World, bottleneck, explain, machine};
+use crate::scenario::Collective;
+
+/// Timed calls that are played at most: calls back to back are alike after the first (to 0.2 % from 2 to 4 of them), so
+/// that more would only repeat what is known. Not so where ranks are coupled to their neighbours alone, and a slow one
+/// is felt one rank further with each call: those are all played.
+const fn most_timed(operation: Operation) -> u32 {
+    if matches!(operation, Operation::SendRecv) { 20 } else { 2 }
+}
+
+/// Calls before those that are timed: the first differs from the others, no later one does.
+const MOST_WARM: u32 = 1;
+
+/// One size of a collective, played.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// The row of results.
+    pub row: CollectiveResult,
+    /// The shortest and the longest time of a rank, µs.
+    pub range_us: (f64, f64),
+    /// What the engine measured.
+    pub outcome: Outcome,
+    /// Time of the simulation itself.
+    pub wall: Duration,
+}
+
+/// The size that nccl-tests would make of `bytes`: whole elements, and where the size counts all ranks' parts, equal
+/// parts of whole 16 bytes.
+pub(super) fn trimmed(operation: Operation, bytes: Bytes, element: Element, ranks: u32) -> Bytes {
+    match metric(operation) {
+        Some(op) => op.trim(bytes, element.datatype.bytes(), ranks).bytes,
+        None => bytes,
+    }
+}
+
+/// The operation as results know it.
+pub(super) fn metric(operation: Operation) -> Option<metrics::Operation> {
+    metrics::Operation::ALL.into_iter().find(|op| op.name() == operation.name())
+}
+
+/// Plays one size with `warm` calls before `timed` ones, as nccl-tests does, and gives the row of results.
+///
+/// # Errors
+/// If the call can't be run.
+pub fn predict(
+    machine: &Machine<'_>,
+    network: &Network,
+    request: &Request,
+    (warm, timed): (u32, u32),
+    limits: engine::Limits,
+) -> Result<Predicted, RunError> {
+    let what = format!("{} of {}", request.operation, request.bytes);
+    if matches!(request.operation, Operation::Gather | Operation::Scatter) {
+        return Err(RunError::NotModelled(request.operation.to_string()));
+    }
+    let began = Instant::now();
+    let timed = bench::time(
+        machine,
+        network,
+        request,
+        warm.min(MOST_WARM),
+        timed.clamp(1, most_timed(request.operation)),
+        limits,
+    )
+    .map_err(RunError::unable(what))?;
+    let wall = began.elapsed();
+    let time_us = timed.time.as_us();
+    let (algbw, busbw) =
+        metric(request.operation).map_or((0.0, 0.0), |op| op.bandwidths(request.bytes, time_us, machine.ranks()));
+    let row = CollectiveResult {
+        op: request.operation.to_string(),
+        bytes: request.bytes.get(),
+        algorithm: timed.plan.algorithm.to_owned(),
+        protocol: timed.plan.protocol.to_string(),
+        channels: timed.plan.channels,
+        time_us,
+        algbw,
+        busbw,
+        bottleneck: bottleneck::collective(machine, &timed.plan, &timed.outcome, algbw, busbw),
+    };
+    let range_us = (timed.range.0.as_us(), timed.range.1.as_us());
+    Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
+}
+
+/// Plays all sizes; false if one stopped early.
+pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum) -> Result<bool, RunError> {
+    let machine = machine(&world.loaded.scenario, &world.loaded.fabric, &collective.group)?;
+    let element = Element { datatype: collective.datatype, ..Element::default() };
+    let request = |bytes: &Bytes| Request {
+        operation: collective.op,
+        bytes: trimmed(collective.op, *bytes, element, machine.ranks()),
+        element,
+        algorithm: collective.algorithm,
+        protocol: collective.protocol,
+        channels: collective.channels,
+        root: collective.root,
+        iterations: 1,
+    };
+    let requests: Vec<Request> = collective.sizes.iter().map(request).collect();
+    // Large sizes take longest; begun first, they leave no thread idle at the end.
+    let one = |request: &Request| {
+        if world.interrupted() {
+            return Ok(None);
+        }
+        let calls = (collective.warmup, collective.iterations);
+        let predicted = predict(&machine, world.network, request, calls, world.limits())?;
+        world.one_done();
+        Ok(Some(predicted))
+    };
+    let mut played: Vec<Result<Option<Predicted>, RunError>> =
+        requests.par_iter().rev().with_max_len(1).map(one).collect();
+    played.reverse();
+    let mut best: Option<CollectiveResult> = None;
+    for (predicted, request) in played.into_iter().zip(&requests) {
+        let what = format!("{} of {}", request.operation, request.bytes);
+        let Some(Predicted { row, outcome, wall, .. }) = predicted? else {
+            sum.stop(StopReason::Interrupted, what);
+            continue;
+        };
+        if !sum.add(&what, &outcome, wall)? {
+            continue;
+        }
+        if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {
+            best = Some(row.clone());
+        }
+        if world.options.explain {
+            sum.results.explain.push(explain::size(&machine, request, &row));
+        }
+        sum.collective(row, machine.ranks());
+    }
+    if let Some(row) = best
+        && (sum.headline.is_empty() || row.bytes > 0)
+    {
+        sum.headline = headline(&row, machine.ranks());
+    }
+    Ok(sum.stopped.is_none())
+}
+
+/// The largest size in a sentence.
+fn headline(row: &CollectiveResult, ranks: u32) -> String {
+    format!(
+        "{} of {} on {ranks} ranks: {}, {:.1} GB/s busbw. Bottleneck: {}. {}/{}, {} channels.",
+        row.op,
+        Bytes::new(row.bytes),
+        time_text(row.time_us),
+        row.busbw,
+        bottleneck::sentence(&row.bottleneck),
+        row.algorithm,
+        row.protocol,
+        row.channels
+    )
+}
+
+impl From<ExecuteError> for RunError {
+    fn from(source: ExecuteError) -> Self {
+        Self::Unable { what: "the workload".to_owned(), source }
+    }
+}
