@@ -14,12 +14,17 @@ fn main() {
         spec.transport = t.parse().unwrap();
     }
     let fabric = Fabric::build(&spec, catalogue).unwrap();
-    let machine = Machine::new(&fabric, catalogue, &Software::default(), &[]).unwrap();
-    println!("{:?}", machine.comm.facts());
+    let mut machine = Machine::new(&fabric, catalogue, &Software::default(), &[]).unwrap();
+    for set in args.iter().skip(5) {
+        let (name, value) = set.split_once('=').unwrap();
+        machine.timing.set(name, value.parse().unwrap(), sim_collectives::timing::Origin::Fitted, "probe").unwrap();
+    }
+    let first: u64 = std::env::var("FIRST").map_or(8, |v| v.parse().unwrap());
+    let last: u64 = std::env::var("LAST").map_or(8 << 30, |v| v.parse().unwrap());
     let network = fabric.network();
     let op: Operation = args[3].parse().unwrap();
-    let mut bytes = 8u64;
-    while bytes <= 8 << 30 {
+    let mut bytes = first;
+    while bytes <= last {
         let t0 = std::time::Instant::now();
         let r = bench::time(&machine, &network, &Request::new(op, Bytes::new(bytes)), 1, 2, Limits::default()).unwrap();
         println!(

@@ -109,6 +109,17 @@ impl ChannelWork {
         }
     }
 
+    /// As [`loops_of`](Self::loops_of), with the data padded (by less than 16 B a chunk) so that the chunks of the last loop
+    /// are equal.
+    #[must_use]
+    pub fn equal_loops_of(&self, chunks: u32) -> Layout {
+        let layout = self.loops_of(chunks);
+        let full = self.bytes / (layout.chunk * u64::from(layout.chunks));
+        let whole = full * layout.chunk * u64::from(layout.chunks);
+        let rest = if self.bytes == whole { 0 } else { layout.last_chunk * u64::from(layout.chunks) };
+        Layout { total: whole + rest, ..layout }
+    }
+
     /// The layout in which every rank's part of `bytes` is cut in chunks, and a loop carries one chunk of every rank.
     #[must_use]
     pub fn parts_of(&self, ranks: u32) -> Layout {

@@ -174,9 +174,14 @@ impl<'a> World<'a> {
                 return false;
             }
             let mut value = Contributions::default();
-            for end in &op.recv {
+            for (i, end) in op.recv.iter().enumerate() {
                 let part = self.queues[end.connection as usize][end.side as usize].pop_front().unwrap_or_default();
-                value.add(part);
+                if op.spread && op.action.stores {
+                    let key = (lane.channel, turn, op.block + chunk + i as u64);
+                    self.stored[lane.rank as usize].insert(key, part);
+                } else {
+                    value.add(part);
+                }
             }
             if op.action.adds_input {
                 value.add(Contributions::of(lane.rank));
@@ -184,7 +189,7 @@ impl<'a> World<'a> {
             for end in &op.send {
                 self.send(end.connection as usize, end.side as usize, value);
             }
-            if op.action.stores {
+            if op.action.stores && !op.spread {
                 self.stored[lane.rank as usize].insert((lane.channel, turn, op.block + chunk), value);
             }
         }

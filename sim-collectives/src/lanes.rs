@@ -102,6 +102,8 @@ impl Action {
 pub enum Work {
     /// A step of a ring: copy or reduce from one peer to another.
     Ring,
+    /// The last step of a ring where the peer writes straight into the output buffer.
+    DirectReceive,
     /// A step of a tree.
     Tree,
     /// Copying into, or out of, the buffers that multicast works on.
@@ -138,6 +140,8 @@ pub struct LaneOp {
     pub stride: u32,
     /// Added to the chunk's number to name the block of data, where lanes carry different blocks.
     pub block: u64,
+    /// Every end carries a chunk of its own (the op's, the next, …) instead of the same one; they are of equal size.
+    pub spread: bool,
     /// Waits for the other lanes of this barrier first, where there is one (index in [`Lanes::barriers`]).
     pub after: Option<u32>,
 }
@@ -146,7 +150,18 @@ impl LaneOp {
     /// An operation on one chunk.
     #[must_use]
     pub const fn new(action: Action, work: Work, chunk: u32) -> Self {
-        Self { action, work, recv: Vec::new(), send: Vec::new(), repeat: 1, chunk, stride: 0, block: 0, after: None }
+        Self {
+            action,
+            work,
+            recv: Vec::new(),
+            send: Vec::new(),
+            repeat: 1,
+            chunk,
+            stride: 0,
+            block: 0,
+            spread: false,
+            after: None,
+        }
     }
 
     /// Received from `end`.
@@ -160,6 +175,13 @@ impl LaneOp {
     #[must_use]
     pub fn send(mut self, end: End) -> Self {
         self.send.push(end);
+        self
+    }
+
+    /// Every end has a chunk of its own.
+    #[must_use]
+    pub const fn spread(mut self) -> Self {
+        self.spread = true;
         self
     }
 

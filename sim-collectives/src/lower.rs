@@ -24,8 +24,8 @@ pub(crate) struct Lowering<'a> {
     qps: QpPlan,
     segment: Bytes,
     builder: ProgramBuilder,
-    /// First send end and first receive end of every connection.
-    ends: Vec<(u32, u32)>,
+    /// First send end and first receive end of every connection, and whether it stays inside a node.
+    ends: Vec<(u32, u32, bool)>,
     costs: Vec<(Work, u32)>,
     error: Option<RouteError>,
 }
@@ -81,7 +81,7 @@ impl<'a> Lowering<'a> {
         route.iter().map(|l| self.fabric().link(*l).latency).sum()
     }
 
-    fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32) {
+    fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32, bool) {
         let (a, b) = (self.gpu(from), self.gpu(to));
         let fabric = self.fabric();
         if fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node {
@@ -92,7 +92,7 @@ impl<'a> Lowering<'a> {
                 credit: CreditShape::After(self.reverse_latency(&route)),
             };
             let ends = self.builder.connect(&[&route], false, slots, &shape);
-            return (ends.send, ends.recv);
+            return (ends.send, ends.recv, true);
         }
         let (via, nics) = self.nics(a, b, rail, channel);
         let qps = self.qps.qps.max(1);
@@ -111,7 +111,7 @@ impl<'a> Lowering<'a> {
             credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
         };
         let ends = self.builder.connect(&routes, self.qps.split, slots, &shape);
-        (ends.send, ends.recv)
+        (ends.send, ends.recv, false)
     }
 
     /// The NICs between two nodes, and the relay where the sender's is another GPU's.
@@ -153,7 +153,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// In-switch reduction or multicast among ranks of one domain.
-    fn junction(&mut self, from: &[u32], to: &[u32], slots: u16) -> (u32, u32) {
+    fn junction(&mut self, from: &[u32], to: &[u32], slots: u16) -> (u32, u32, bool) {
         let everyone = if from.len() > 1 { from } else { to };
         let partner = |rank: u32| everyone.iter().copied().find(|r| *r != rank).unwrap_or(rank);
         let inputs: Vec<Vec<LinkId>> = from.iter().map(|r| self.switch_links(*r, partner(*r)).0).collect();
@@ -165,7 +165,7 @@ impl<'a> Lowering<'a> {
         let back = self.reverse_latency(inputs[0]) + self.reverse_latency(outputs[0]);
         let shape = ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(back) };
         let (send, recv) = self.builder.connect_junction(&inputs, &outputs, slots, &shape);
-        (send.start, recv.start)
+        (send.start, recv.start, true)
     }
 
     fn cost(&mut self, work: Work) -> u32 {
@@ -189,7 +189,7 @@ impl LaneSink for Lowering<'_> {
                 let shape =
                     ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
                 let ends = self.builder.connect(&[], false, slots, &shape);
-                (ends.send, ends.recv)
+                (ends.send, ends.recv, true)
             }
         };
         self.ends.push(ends);
@@ -208,7 +208,17 @@ impl LaneSink for Lowering<'_> {
     }
 
     fn lane(&mut self, rank: u32, _channel: u32, layout: u32, ops: &[LaneOp]) {
-        let costs: Vec<u32> = ops.iter().map(|op| self.cost(op.work)).collect();
+        let costs: Vec<u32> = ops
+            .iter()
+            .map(|op| {
+                let direct = op.work == Work::Ring
+                    && op.send.is_empty()
+                    && op.recv.iter().all(|e| self.ends[e.connection as usize].2)
+                    && !op.recv.is_empty()
+                    && !op.action.adds_input;
+                self.cost(if direct { Work::DirectReceive } else { op.work })
+            })
+            .collect();
         let ends = &self.ends;
         self.builder.lane(rank, layout, |lane| {
             for (op, cost) in ops.iter().zip(costs) {

@@ -4,6 +4,8 @@
 //! come from `data/timing.toml`, by GPU generation and transport, each with its origin; a scenario's `[profile]` can
 //! replace them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use sim_core::program::Cost;
 use sim_core::units::{Bytes, PsPerByte, Rate, Span};
@@ -22,55 +24,22 @@ struct File {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Generation {
-    name: String,
     sm: Vec<u32>,
-    launch_us: Valued,
-    ll: Steps,
-    ll128: Steps,
-    simple: Steps,
-    nvls: Option<NvlsSteps>,
-    nvls_tree: Option<NvlsSteps>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Valued {
-    value: f64,
-    origin: Origin,
-    source: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Steps {
-    step_us: f64,
-    thread_us: f64,
-    nvlink_us: f64,
-    pcie_us: f64,
-    rate_gbps: f64,
-    origin: Origin,
-    source: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct NvlsSteps {
-    loop_us: f64,
-    rate_gbps: f64,
-    #[serde(default)]
-    head_us: Option<f64>,
-    #[serde(default)]
-    head_rate_gbps: Option<f64>,
-    origin: Origin,
-    source: String,
+    groups: BTreeMap<String, Group>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 struct Transport {
     name: String,
-    ll_us: f64,
-    ll128_us: f64,
-    simple_us: f64,
-    cts_us: f64,
+    network: Group,
+}
+
+/// Values that were found together.
+#[derive(Clone, Debug, Deserialize)]
+struct Group {
     origin: Origin,
     source: String,
+    values: BTreeMap<String, f64>,
 }
 
 /// Where a value comes from.
@@ -138,48 +107,20 @@ impl Timing {
     pub fn builtin(sm: u32, transport: &str) -> Self {
         let file: File = toml::from_str(DATA).expect("the embedded timing data are sound");
         let near = |g: &&Generation| g.sm.iter().filter(|s| **s <= sm).max().copied().unwrap_or(0);
-        let generation = file.generation.iter().max_by_key(near).expect("there is a generation").clone();
+        let generation = file.generation.iter().max_by_key(near).expect("there is a generation");
         let wire = file.transport.iter().find(|t| t.name == transport).unwrap_or(&file.transport[0]);
-        let mut parameters = Vec::new();
-        let mut add = |name: String, value: f64, origin, source: &str| {
-            let source = source.to_owned();
-            parameters.push(Parameter { name, value, origin, source });
-        };
-        let launch = &generation.launch_us;
-        add("launch_us".into(), launch.value, launch.origin, &launch.source);
-        for (name, s) in [("ll", &generation.ll), ("ll128", &generation.ll128), ("simple", &generation.simple)] {
-            for (key, value) in [
-                ("step_us", s.step_us),
-                ("thread_us", s.thread_us),
-                ("nvlink_us", s.nvlink_us),
-                ("pcie_us", s.pcie_us),
-                ("rate_gbps", s.rate_gbps),
-            ] {
-                add(format!("{name}.{key}"), value, s.origin, &s.source);
-            }
-        }
-        let assumed = |s: &str| NvlsSteps {
-            loop_us: 5.0,
-            rate_gbps: 18.0,
-            head_us: None,
-            head_rate_gbps: None,
-            origin: Origin::Assumed,
-            source: s.to_owned(),
-        };
-        let none = format!("{} has no in-switch reduction", generation.name);
-        let (one, tree) = (generation.nvls.clone(), generation.nvls_tree.clone());
-        for (name, s) in [("nvls", one), ("nvls_tree", tree)] {
-            let s = s.unwrap_or_else(|| assumed(&none));
-            add(format!("{name}.loop_us"), s.loop_us, s.origin, &s.source);
-            add(format!("{name}.rate_gbps"), s.rate_gbps, s.origin, &s.source);
-            add(format!("{name}.head_us"), s.head_us.unwrap_or(s.loop_us), s.origin, &s.source);
-            add(format!("{name}.head_rate_gbps"), s.head_rate_gbps.unwrap_or(s.rate_gbps), s.origin, &s.source);
-        }
-        for (key, value) in
-            [("ll", wire.ll_us), ("ll128", wire.ll128_us), ("simple", wire.simple_us), ("cts", wire.cts_us)]
-        {
-            add(format!("network.{key}_us"), value, wire.origin, &wire.source);
-        }
+        let network = core::iter::once(("network".to_owned(), wire.network.clone()));
+        let groups = generation.groups.clone().into_iter().chain(network);
+        let parameters = groups
+            .flat_map(|(name, group)| {
+                group.values.into_iter().map(move |(key, value)| Parameter {
+                    name: format!("{name}.{key}"),
+                    value,
+                    origin: group.origin,
+                    source: group.source.clone(),
+                })
+            })
+            .collect();
         Self { parameters }
     }
 
@@ -228,7 +169,7 @@ impl Timing {
     /// Time from the start of a kernel to its first operation.
     #[must_use]
     pub fn launch(&self) -> Span {
-        Span::from_us_f64(self.parameters[0].value)
+        Span::from_us_f64(self.get("launch", "kernel_us"))
     }
 
     /// The model of one call.
@@ -253,6 +194,9 @@ pub struct CallShape {
     pub planned_gbps: f64,
 }
 
+/// Warps of a point-to-point block: 640 threads.
+const WARPS: u32 = 20;
+
 /// The costs of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTiming<'a> {
@@ -260,41 +204,46 @@ pub struct CallTiming<'a> {
     shape: CallShape,
 }
 
-/// Name of a protocol's group of parameters.
-const fn group(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Ll => "ll",
-        Protocol::Ll128 => "ll128",
-        Protocol::Simple => "simple",
-    }
-}
-
 impl CallTiming<'_> {
     /// The cost of one slice of `work`; sizes are wire bytes (flags included), since that is what lanes move.
     #[must_use]
     pub fn cost(&self, work: Work) -> Cost {
         let (t, s) = (self.timing, self.shape);
-        let name = group(s.protocol);
-        let (step, rate) = (t.get(name, "step_us"), t.get(name, "rate_gbps"));
+        let simple = s.protocol == Protocol::Simple;
+        let ring = match s.protocol {
+            Protocol::Ll => "ring_ll",
+            Protocol::Ll128 => "ring_ll128",
+            Protocol::Simple => "simple",
+        };
+        let tree = match s.protocol {
+            Protocol::Ll => "tree_ll",
+            Protocol::Ll128 => "tree_ll128",
+            Protocol::Simple => "simple",
+        };
         let nvls = if s.between_nodes { "nvls_tree" } else { "nvls" };
         let (loop_us, loop_rate) = (t.get(nvls, "loop_us"), t.get(nvls, "rate_gbps"));
         let heads = f64::from(s.heads.max(1));
         match work {
             Work::Free => Cost::default(),
-            Work::Ring | Work::Tree if s.protocol == Protocol::Simple => self.plain(step, rate.min(s.planned_gbps)),
-            Work::Ring => self.in_passes(step, rate, 1.0),
-            // Up and down run at once, each on a part of the threads.
-            Work::Tree => self.in_passes(step, rate, 0.5),
-            // A loop of heads × chunk takes loop_us + heads × chunk / rate: in `heads` steps here, in one at the head.
-            Work::Stage => self.plain(loop_us / heads, loop_rate),
-            Work::Multimem => self.plain(loop_us, loop_rate / heads),
-            Work::MultimemTree => self.plain(t.get(nvls, "head_us"), t.get(nvls, "head_rate_gbps") / heads),
+            Work::Ring | Work::Tree if simple => {
+                self.plain(t.get("simple", "step_us"), t.get("simple", "rate_gbps").min(s.planned_gbps))
+            }
+            // Peers on NVLink write the last step straight into the output buffer: only its arrival is waited for.
+            Work::DirectReceive if simple => self.plain(t.get("simple", "step_us"), f64::INFINITY),
+            Work::Ring | Work::DirectReceive => self.in_passes(ring, 1.0),
+            Work::Tree => self.in_passes(tree, 1.0),
+            // A loop of heads × chunk takes loop_us + heads × chunk / rate; a step is told the bytes of one chunk.
+            Work::Stage => self.plain(loop_us, loop_rate / heads),
+            Work::Multimem | Work::MultimemTree => {
+                self.plain(t.get(nvls, "head_us"), t.get(nvls, "head_rate_gbps") / heads)
+            }
             Work::PointToPoint { width } => {
-                let width = f64::from(width.max(1));
-                if s.protocol == Protocol::Simple {
-                    self.plain(step, rate / width)
+                // The 20 warps of a block are shared out evenly, whole warps at a time; a lone pair has ten each way.
+                let share = f64::from((WARPS / (2 * u32::from(width.max(1)))).max(1)) / f64::from(WARPS / 2);
+                if simple {
+                    self.plain(t.get("p2p", "step_us"), t.get("p2p", "rate_gbps") * share)
                 } else {
-                    self.in_passes(step, rate / width, 1.0 / width)
+                    self.in_passes(ring, share)
                 }
             }
         }
@@ -307,21 +256,21 @@ impl CallTiming<'_> {
 
     /// LL and LL128: threads move 8 B or 24 B of data each in a pass, of which a full block's first costs `thread_us`
     /// when all have work; beyond it data move at a rate. A step has `part` of the block's threads.
-    fn in_passes(&self, fixed_us: f64, data_gbps: f64, part: f64) -> Cost {
+    fn in_passes(&self, group: &str, part: f64) -> Cost {
+        let t = self.timing;
         let (per_thread, most) = if self.shape.protocol == Protocol::Ll128 { (24.0, 640.0) } else { (8.0, 512.0) };
         let pass = per_thread * f64::from(self.shape.threads) * part * wire_factor(self.shape.protocol);
-        let full = self.timing.get(group(self.shape.protocol), "thread_us");
-        let first_us = full * (f64::from(self.shape.threads) / most).min(1.0);
+        let first_us = t.get(group, "thread_us") * (f64::from(self.shape.threads) / most).min(1.0);
         let ps_per_byte = first_us * 1e6 / pass.max(1.0);
         Cost {
-            fixed: Span::from_us_f64(fixed_us),
+            fixed: Span::from_us_f64(t.get(group, "step_us")),
             pass: Bytes::new(pass as u64),
             pass_per_byte: if ps_per_byte > 0.0 {
                 Rate::from_gbyte_f64(1e3 / ps_per_byte).ps_per_byte()
             } else {
                 PsPerByte::FREE
             },
-            per_byte: self.per_byte(data_gbps),
+            per_byte: self.per_byte(t.get(group, "rate_gbps") * part),
         }
     }
 
@@ -337,19 +286,22 @@ impl CallTiming<'_> {
     /// Latency of a message inside a node beyond its path.
     #[must_use]
     pub fn local_latency(&self, nvlink: bool) -> Span {
-        let key = if nvlink { "nvlink_us" } else { "pcie_us" };
-        Span::from_us_f64(self.timing.get(group(self.shape.protocol), key))
+        let group = if nvlink { "nvlink" } else { "pcie" };
+        Span::from_us_f64(self.timing.get(group, self.latency_key()))
     }
 
     /// Latency of a message between nodes beyond its path.
     #[must_use]
     pub fn network_latency(&self) -> Span {
-        let key = match self.shape.protocol {
+        Span::from_us_f64(self.timing.get("network", self.latency_key()))
+    }
+
+    const fn latency_key(&self) -> &'static str {
+        match self.shape.protocol {
             Protocol::Ll => "ll_us",
             Protocol::Ll128 => "ll128_us",
             Protocol::Simple => "simple_us",
-        };
-        Span::from_us_f64(self.timing.get("network", key))
+        }
     }
 
     /// Time from the end of the consuming operation to the posting of the clear-to-send.
@@ -391,24 +343,12 @@ mod tests {
     #[test]
     fn values_can_be_replaced_and_faults_are_told() {
         let mut timing = Timing::builtin(90, "infiniband");
-        timing.set("ll.step_us", 1.5, Origin::Fitted, "test").unwrap();
-        assert_eq!(timing.get("ll", "step_us"), 1.5);
+        timing.set("ring_ll.step_us", 1.5, Origin::Fitted, "test").unwrap();
+        assert_eq!(timing.get("ring_ll", "step_us"), 1.5);
         assert!(
-            matches!(timing.set("ll.stepus", 1.0, Origin::Fitted, ""), Err(ProfileError::Unknown { similar: Some(s), .. }) if s == "ll.step_us")
+            matches!(timing.set("ring_ll.stepus", 1.0, Origin::Fitted, ""), Err(ProfileError::Unknown { similar: Some(s), .. }) if s == "ring_ll.step_us")
         );
-        assert!(timing.set("ll.step_us", f64::NAN, Origin::Fitted, "").is_err());
-        assert!(timing.set("ll.rate_gbps", 0.0, Origin::Fitted, "").is_err());
-    }
-
-    #[test]
-    fn a_loop_costs_the_same_in_steps_as_at_once() {
-        let timing = Timing::builtin(90, "infiniband");
-        let shape =
-            CallShape { protocol: Protocol::Simple, threads: 512, heads: 8, between_nodes: false, planned_gbps: 15.0 };
-        let call = timing.call(shape);
-        let (stage, head) = (call.cost(Work::Stage), call.cost(Work::Multimem));
-        let chunk = 131_072;
-        let difference = (stage.hold(chunk) * 8).as_ps().abs_diff(head.hold(chunk).as_ps());
-        assert!(difference < 100, "{difference} ps");
+        assert!(timing.set("ring_ll.step_us", f64::NAN, Origin::Fitted, "").is_err());
+        assert!(timing.set("ring_ll.rate_gbps", 0.0, Origin::Fitted, "").is_err());
     }
 }

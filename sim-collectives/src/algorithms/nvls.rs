@@ -40,16 +40,13 @@ impl Domain {
 
     /// The lanes that stage the input of the rank at `place` and copy the result out.
     pub(super) fn staging(&self, lanes: &mut dyn LaneSink, work: &ChannelWork, layout: u32, rank: u32, place: u32) {
-        let stage = |(h, c): (usize, &u32)| {
-            LaneOp::new(Action::REDUCE_SEND, Work::Stage, h as u32).send(End { connection: *c, side: place })
-        };
-        let unstage = |(h, c): (usize, &u32)| {
-            LaneOp::new(Action::STORE, Work::Stage, h as u32).recv(End { connection: *c, side: place })
-        };
-        let ops: Vec<_> = self.reduce.iter().enumerate().map(stage).collect();
-        lanes.lane(rank, work.channel, layout, &ops);
-        let ops: Vec<_> = self.multicast.iter().enumerate().map(unstage).collect();
-        lanes.lane(rank, work.channel, layout, &ops);
+        let end = |connection: &u32| End { connection: *connection, side: place };
+        let stage = LaneOp::new(Action::REDUCE_SEND, Work::Stage, 0).spread();
+        let stage = self.reduce.iter().fold(stage, |op, c| op.send(end(c)));
+        let unstage = LaneOp::new(Action::STORE, Work::Stage, 0).spread();
+        let unstage = self.multicast.iter().fold(unstage, |op, c| op.recv(end(c)));
+        lanes.lane(rank, work.channel, layout, &[stage]);
+        lanes.lane(rank, work.channel, layout, &[unstage]);
     }
 }
 
@@ -66,7 +63,7 @@ impl Algorithm for Nvls {
         let node = &call.group.nodes()[0];
         for work in &call.channels {
             let domain = Domain::connect(lanes, work, node);
-            let layout = lanes.layout(work.loops_of(domain.reduce.len() as u32));
+            let layout = lanes.layout(work.equal_loops_of(domain.reduce.len() as u32));
             for (place, rank) in node.iter().enumerate() {
                 domain.staging(lanes, work, layout, *rank, place as u32);
                 if let (Some(reduce), Some(multicast)) = (domain.reduce.get(place), domain.multicast.get(place)) {

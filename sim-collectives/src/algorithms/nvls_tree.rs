@@ -31,7 +31,7 @@ impl Algorithm for NvlsTree {
             let tree = &trees[work.channel as usize % 2];
             let domains: Vec<Domain> = nodes.iter().map(|node| Domain::connect(lanes, work, node)).collect();
             let heads = domains[0].reduce.len();
-            let layout = lanes.layout(work.loops_of(heads as u32));
+            let layout = lanes.layout(work.equal_loops_of(heads as u32));
             // Per head: the connections of each node to its parent, as (up, down).
             let edges: Vec<Vec<Option<(u32, u32)>>> = (0..heads)
                 .map(|head| {
