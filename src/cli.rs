@@ -12,6 +12,7 @@ mod completions;
 mod context;
 mod explain;
 mod fault;
+mod folder;
 mod init;
 mod interrupt;
 mod output;

@@ -1,14 +1,29 @@
 //! `compare`: predicted beside measured.
 
+mod cluster;
+mod gates;
+mod guess;
+mod log;
+
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use sim_collectives::nccl::Operation;
+use sim_report::compare::{LogComparison, Summary};
+use sim_report::plot::busbw_chart;
+use sim_report::result::{CompareResults, Envelope, Warning};
+use sim_report::table::{compare_csv, compare_text};
 
-use super::args::{self, Output, System};
+use super::args::{self, Format, Output, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
-use crate::diagnostic::{Code, Diagnostic, shorten};
-use crate::scenario::Setting;
+use super::folder::Folder;
+use super::output;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::scenario::{Input, Setting};
+
+/// The files that `--out` gets.
+const NAMES: &[&str] = &["result.json", "compare.csv", "chart.svg"];
 
 /// Predicted beside measured, per row of nccl-tests logs; gates for CI
 #[derive(Debug, ClapArgs)]
@@ -26,7 +41,7 @@ pub(super) struct Args {
     /// Exit with 1 if the mean absolute error is above this: `15%` or 0.15
     #[arg(long, value_name = "SHARE")]
     max_mape: Option<String>,
-    /// Thresholds from a file
+    /// Thresholds from a TOML file: max_mape, max_median_abs_error, max_p90_abs_error
     #[arg(long, value_name = "FILE")]
     gate_file: Option<PathBuf>,
     /// Write the comparison and a plot into this folder
@@ -51,25 +66,13 @@ Examples:
 
 /// What a comparison is asked for, checked.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    /// The logs.
-    pub(super) logs: &'a [PathBuf],
+struct Request {
     /// The cluster's scenario, or flags only.
-    pub(super) input: crate::scenario::Input,
-    /// The flags of the cluster as keys; `--nodes` may be among them or come from the log.
-    pub(super) settings: Vec<Setting>,
+    input: Input,
+    /// The flags of the cluster as keys; what is not among them comes from the log.
+    settings: Vec<Setting>,
     /// The operation.
-    pub(super) op: Option<sim_collectives::nccl::Operation>,
-    /// The threshold as a ratio.
-    pub(super) max_mape: Option<f64>,
-    /// A file of thresholds.
-    pub(super) gate_file: Option<&'a PathBuf>,
-    /// The folder for artifacts.
-    pub(super) out: Option<&'a PathBuf>,
-    /// Overwrite what is there.
-    pub(super) force: bool,
-    /// Text or JSON.
-    pub(super) format: args::Format,
+    op: Option<Operation>,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -78,25 +81,88 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         Some(op) => Some(op.parse().map_err(|_| super::bench::unknown_operation(op))?),
         None => None,
     };
-    let request = Request {
-        logs: &args.logs,
-        input,
-        settings: args.system.settings()?,
-        op,
-        max_mape: args.max_mape.as_deref().map(share).transpose()?,
-        gate_file: args.gate_file.as_ref(),
-        out: args.out.as_ref(),
-        force: args.force,
-        format: args.output.format,
-    };
-    compare(&request, context)
+    let mut thresholds = args.gate_file.as_deref().map(gates::read).transpose()?.unwrap_or_default();
+    if let Some(share) = args.max_mape.as_deref().map(share).transpose()? {
+        thresholds.max_mape = Some(share);
+    }
+    let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
+    let request = Request { input, settings: args.system.settings()?, op };
+    let interrupt = super::interrupt::flag();
+    let bar = super::play::progress(context);
+    let (mut logs, mut notes, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for path in &args.logs {
+        if let Some(bar) = &bar {
+            bar.set_length(args.logs.len() as u64);
+            bar.inc(1);
+        }
+        match log::compare(path, &request, &interrupt, context, &mut notes, &mut failures) {
+            Ok(compared) => logs.extend(compared),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let summary = Summary::of(logs.iter().flat_map(|log: &LogComparison| &log.rows));
+    if !logs.is_empty() {
+        show(args, &logs, notes, folder.as_ref(), context)?;
+    }
+    if let Some(failure) = all(failures) {
+        return Err(failure);
+    }
+    let missed = summary.map(|summary| thresholds.check(&summary)).unwrap_or_default();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let mut faults = Diagnostics::new();
+    for missed in missed {
+        faults.push(Diagnostic::new(Code::Threshold, missed.to_string()));
+    }
+    Err(Failure { diagnostics: faults, exit: Exit::Missed })
 }
 
-/// Compares; stands where the reader of logs and the engine are to be called.
-fn compare(request: &Request<'_>, _context: &Context) -> Result<(), Failure> {
-    let _ = (&request.input, &request.settings, request.op, request.max_mape, request.gate_file);
-    let _ = (request.out, request.force, request.format);
-    Err(Failure::internal(format!("the comparison of {} logs is not wired", request.logs.len())))
+/// Prints and stores what could be compared.
+fn show(
+    args: &Args,
+    logs: &[LogComparison],
+    notes: Vec<Warning>,
+    folder: Option<&Folder>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let results = CompareResults::from(logs);
+    let name = args.scenario.as_ref().map_or_else(|| "compare".to_owned(), |p| p.display().to_string());
+    let envelope = Envelope::new(name, context.seed.unwrap_or(1), &results).with_warnings(notes);
+    let json = envelope.to_json().map_err(Failure::internal)?;
+    if let Some(folder) = folder {
+        folder.file("result.json", json.as_bytes())?;
+        folder.table("compare.csv", |out| compare_csv(out, &results))?;
+        if let Ok(svg) = busbw_chart(logs) {
+            folder.file("chart.svg", svg.as_bytes())?;
+        }
+    }
+    match args.output.format {
+        Format::Json => output::print(&json),
+        Format::Text => output::print(&compare_text(&results)),
+    }
+}
+
+/// All failures as one: their findings together, with the first one's exit code.
+fn all(failures: Vec<Failure>) -> Option<Failure> {
+    let mut failures = failures.into_iter();
+    let mut sum = failures.next()?;
+    for failure in failures {
+        // Findings with places belong to other texts than the first one's.
+        for diagnostic in &failure.diagnostics.list {
+            let line = failure.diagnostics.line(diagnostic);
+            let message = match &diagnostic.place {
+                Some(_) => line.split_once(' ').map_or(line.clone(), |(_, rest)| rest.to_owned()),
+                None => diagnostic.message.clone(),
+            };
+            let plain = Diagnostic { message, place: None, related: Vec::new(), ..diagnostic.clone() };
+            sum.diagnostics.push(plain);
+        }
+    }
+    Some(sum)
 }
 
 /// `15%` or `0.15` as a ratio.

@@ -14,10 +14,10 @@ use sim_core::outcome::StopReason;
 use super::args::Format;
 use super::context::{Context, warnings};
 use super::fault::Failure;
+use super::folder::Folder;
 use super::{interrupt, output};
 use crate::scenario::Loaded;
 use crate::simulate::Options;
-use artifacts::Artifacts;
 pub(super) use fault::failure;
 
 /// Tables of other tools.
@@ -45,7 +45,7 @@ pub(super) struct View<'a> {
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
 pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Context) -> Result<(), Failure> {
     // Before the work, so that it isn't lost because of a typing error.
-    let artifacts = view.out.map(|folder| Artifacts::prepare(folder, view.force)).transpose()?;
+    let folder = view.out.map(|folder| Folder::prepare(folder, artifacts::NAMES, view.force)).transpose()?;
     let bar = progress(context);
     let advance = |done: usize, all: usize| {
         if let Some(bar) = &bar {
@@ -67,8 +67,8 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     let engine = &report.results.engine;
     let (events, wall) = (engine.events as f64, engine.wall_s);
     let list = warnings(&loaded.diagnostics);
-    if let Some(artifacts) = &artifacts {
-        artifacts.write(loaded, name, &list, &report)?;
+    if let Some(folder) = &folder {
+        artifacts::write(folder, loaded, name, &list, &report)?;
     }
     match (view.table, view.format) {
         (Some(Table::Nccl), _) => output::print(&nccl::tables(loaded, name, &report))?,
@@ -88,7 +88,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
 }
 
 /// A progress bar on standard error, if that is a terminal.
-fn progress(context: &Context) -> Option<indicatif::ProgressBar> {
+pub(super) fn progress(context: &Context) -> Option<indicatif::ProgressBar> {
     if context.quiet || !std::io::stderr().is_terminal() {
         return None;
     }

@@ -292,4 +292,10 @@ an `NCCL_*` variable that does not influence data paths, a list of sizes in a tr
 
     LogDamage = "W030", "a damaged measurement file",
 "Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
+
+    Assumed = "W031", "taken from a log, or guessed",
+"`compare` takes what it was not told from the log itself: the system from the name of the GPUs, the nodes from the hosts
+in the list of ranks, NCCL's version and variables from the lines it prints. The message says what was taken. Flags win:
+
+    $ fabricsim compare nccl.log --system hgx-h100 --nodes 2 --transport roce";
 }

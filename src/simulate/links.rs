@@ -28,10 +28,10 @@ impl Totals {
     pub(super) fn add(&mut self, outcome: &Outcome) {
         for (sum, link) in self.links.iter_mut().zip(&outcome.links) {
             sum.payload += link.payload;
-            sum.busy = sum.busy + link.busy;
+            sum.busy += link.busy;
             sum.longest_wait = sum.longest_wait.max(link.longest_wait);
         }
-        self.time = self.time + outcome.ended.since(Time::ZERO);
+        self.time += outcome.ended.since(Time::ZERO);
     }
 
     /// All links in the fabric's order. Links here are lossless and unbounded: nothing is marked, paused or dropped.

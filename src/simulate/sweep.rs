@@ -78,8 +78,9 @@ pub fn predict(
         timed.clamp(1, most_timed(request.operation)),
         limits,
     )
-    .map_err(RunError::unable(what))?;
+    .map_err(RunError::unable(what.clone()))?;
     let wall = began.elapsed();
+    super::sound(&what, &timed.outcome)?;
     let time_us = timed.time.as_us();
     let (algbw, busbw) =
         metric(request.operation).map_or((0.0, 0.0), |op| op.bandwidths(request.bytes, time_us, machine.ranks()));

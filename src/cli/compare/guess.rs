@@ -1,0 +1,74 @@
+//! Which system a log was made on, by the name of its GPUs.
+
+/// Parts of GPU names as drivers print them, and the systems that usually hold them; the first that fits counts.
+const SYSTEMS: &[(&str, &str)] = &[
+    ("GB300", "nvl72-gb300"),
+    ("GB200", "nvl72-gb200"),
+    ("GB10", "dgx-spark"),
+    ("B300", "hgx-b300"),
+    ("B200", "hgx-b200"),
+    ("H200", "hgx-h200"),
+    ("H800", "hgx-h800"),
+    ("H100 NVL", "nvlink-pair-h100nvl"),
+    ("H100", "hgx-h100"),
+    ("H20", "hgx-h20"),
+    ("A100-PCIE", "pcie-a100-4"),
+    ("A100 80GB PCIE", "pcie-a100-4"),
+    ("A100", "hgx-a100"),
+    ("A800-SXM", "hgx-a100"),
+    ("V100-PCIE", "pcie-v100-4"),
+    ("V100-SXM", "dgx-1v"),
+    ("L40S", "pcie-l40s-8"),
+    ("RTX 4090", "pcie-4090-8"),
+    ("RTX PRO 6000", "pcie-rtxpro6000-8"),
+];
+
+/// The catalogue's name of the system that a GPU of this name is usually in.
+pub(super) fn system(gpu: &str) -> Option<&'static str> {
+    let name = gpu.to_uppercase();
+    SYSTEMS.iter().find(|(part, _)| name.contains(part)).map(|(_, system)| *system)
+}
+
+/// The transport behind a network's name as NCCL prints it; InfiniBand and RoCE share one (`IB`).
+pub(super) fn transport(network: &str) -> Option<&'static str> {
+    let name = network.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&["fastrak", "tcpxo"]) {
+        Some("tcpxo")
+    } else if has(&["socket"]) {
+        Some("tcp")
+    } else if has(&["libfabric", "ofi", "efa"]) {
+        Some("efa")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_drivers() {
+        for (gpu, want) in [
+            ("NVIDIA H100 80GB HBM3", Some("hgx-h100")),
+            ("NVIDIA GB200", Some("nvl72-gb200")),
+            ("NVIDIA A100-SXM4-80GB", Some("hgx-a100")),
+            ("NVIDIA A100-PCIE-40GB", Some("pcie-a100-4")),
+            ("Tesla V100-SXM2-16GB", Some("dgx-1v")),
+            ("NVIDIA GeForce RTX 4090", Some("pcie-4090-8")),
+            ("NVIDIA A40", None),
+        ] {
+            assert_eq!(system(gpu), want, "{gpu}");
+        }
+        assert_eq!(transport("AWS Libfabric"), Some("efa"));
+        assert_eq!(transport("IB"), None);
+    }
+
+    #[test]
+    fn every_guess_is_in_the_catalogue() {
+        for (_, name) in SYSTEMS {
+            assert!(sim_topology::Catalogue::builtin().system(name).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A folder for the files that `--out` writes.
+
+use std::path::{Path, PathBuf};
+
+use super::fault::{Exit, Failure};
+use super::output;
+use crate::diagnostic::{Code, Diagnostic, shorten};
+
+/// A folder that is there and can be written.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    force: bool,
+}
+
+impl Folder {
+    /// Makes the folder, and sees that none of `names` in it would be overwritten unasked.
+    pub(super) fn prepare(folder: &Path, names: &[&str], force: bool) -> Result<Self, Failure> {
+        let shown = shorten(&folder.display().to_string());
+        let unwritable = |error: std::io::Error| {
+            let why = match error.kind() {
+                std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => "it is a file".to_owned(),
+                std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                _ => error.to_string(),
+            };
+            let fault = Diagnostic::new(Code::Unwritable, format!("cannot write into the folder `{shown}`: {why}"));
+            Failure::of(Exit::Usage, fault.help("give another folder by `--out`"))
+        };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+        let probe = folder.join(format!(".fabricsim.{}.tmp", std::process::id()));
+        std::fs::File::create_new(&probe).map_err(unwritable)?;
+        std::fs::remove_file(&probe).map_err(unwritable)?;
+        if !force && let Some(name) = names.iter().find(|name| folder.join(name).symlink_metadata().is_ok()) {
+            let fault = Diagnostic::new(Code::Exists, format!("`{shown}` has a `{name}` already"));
+            let help = "give another folder by `--out`, or overwrite its files with `--force`";
+            return Err(Failure::of(Exit::Usage, fault.help(help)));
+        }
+        Ok(Self { path: folder.to_owned(), force })
+    }
+
+    /// Writes one file of it.
+    pub(super) fn file(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        output::write(&self.path.join(name), bytes, self.force)
+    }
+
+    /// Writes one file that `write` fills.
+    pub(super) fn table(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), csv::Error>,
+    ) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(Failure::internal)?;
+        self.file(name, &bytes)
+    }
+}
