@@ -222,15 +222,15 @@ impl LaneSink for Lowering<'_> {
         let ends = &self.ends;
         self.builder.lane(rank, layout, |lane| {
             for (op, cost) in ops.iter().zip(costs) {
-                if let Some(barrier) = op.after {
-                    lane.barrier(barrier);
-                }
-                if op.repeat == 0 {
+                if op.repeat == 0 && op.after.is_none() {
                     continue;
                 }
                 let recv: Vec<u32> = op.recv.iter().map(|e| ends[e.connection as usize].1 + e.side).collect();
                 let send: Vec<u32> = op.send.iter().map(|e| ends[e.connection as usize].0 + e.side).collect();
                 lane.step(&recv, &send, cost, op.repeat, op.chunk, op.stride);
+                if let Some(barrier) = op.after {
+                    lane.after_barrier(barrier);
+                }
             }
         });
     }

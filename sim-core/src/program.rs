@@ -178,6 +178,8 @@ pub struct Op {
     pub chunk: u32,
     /// What is added to the chunk's number (modulo [`Layout::chunks`]) from one repetition to the next.
     pub stride: u32,
+    /// A barrier (index in [`Program::barriers`]) that is waited for before the first repetition.
+    pub barrier: Option<u32>,
 }
 
 /// The kinds of operation.
@@ -193,8 +195,6 @@ pub enum OpKind {
         /// Index in [`Program::costs`].
         cost: u32,
     },
-    /// Waits until all lanes of the barrier (index in [`Program::barriers`]) are here.
-    Barrier(u32),
 }
 
 /// A sequential program.

@@ -191,11 +191,13 @@ impl LaneBuilder<'_> {
         self.program.recv_ends.extend_from_slice(recv);
         self.program.send_ends.extend_from_slice(send);
         let kind = OpKind::Step { recv: r..r + recv.len() as u32, send: s..s + send.len() as u32, cost };
-        self.program.ops.push(Op { kind, repeat, chunk, stride });
+        self.program.ops.push(Op { kind, repeat, chunk, stride, barrier: None });
     }
 
-    /// Waits for all lanes of `barrier`.
-    pub fn barrier(&mut self, barrier: u32) {
-        self.program.ops.push(Op { kind: OpKind::Barrier(barrier), repeat: 1, chunk: 0, stride: 0 });
+    /// The last step waits for all lanes of `barrier` first.
+    pub fn after_barrier(&mut self, barrier: u32) {
+        if let Some(op) = self.program.ops.last_mut() {
+            op.barrier = Some(barrier);
+        }
     }
 }

@@ -251,6 +251,13 @@ impl PsPerByte {
         self.0
     }
 
+    /// [`cost`](Self::cost) for at most 2³² bytes, which can't overflow.
+    #[inline]
+    pub(crate) const fn cost_of_segment(self, size: Bytes) -> Span {
+        debug_assert!(size.0 <= 1 << 32);
+        Span(((self.0 as u128 * size.0 as u128 + 0xffff_ffff) >> 32) as u64)
+    }
+
     /// How many whole bytes go out in `span` (saturating); the inverse of [`cost`](Self::cost), rounded down.
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {

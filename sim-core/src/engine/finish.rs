@@ -1,23 +1,26 @@
 //! The end of a run: what was measured, and whether the books balance.
 
-use super::Engine;
+use super::{Engine, EngineCounters};
 use crate::outcome::{BlockedLane, InvariantError, Outcome, StopReason};
 use crate::queue::Store;
+use crate::recorder::LinkCounters;
 use crate::units::Time;
 
 impl<S: Store> Engine<S> {
     /// Closes the run that stopped for `reason`.
     #[must_use]
-    pub fn finish(mut self, reason: StopReason) -> Outcome {
+    pub fn finish(self, reason: StopReason) -> Outcome {
         let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.now());
-        let faults = self.check(reason, ended);
+        let links: Vec<_> = self.links.iter().map(super::state::LinkState::counters).collect();
+        let hops = links.iter().map(|l| l.segments).sum();
+        let faults = self.check(reason, ended, &links);
         let blocked = if reason == StopReason::Deadlock { self.blocked_lanes() } else { Vec::new() };
         Outcome {
             reason,
             ended,
-            links: core::mem::take(&mut self.counters),
-            waits: core::mem::take(&mut self.waits),
-            engine: self.engine,
+            links,
+            waits: self.links.iter().map(|l| l.waits).collect(),
+            engine: EngineCounters { segment_hops: hops, ..self.engine },
             peak_pending: self.pending.peak() as u64,
             fingerprint: self.fingerprint(),
             faults,
@@ -35,30 +38,28 @@ impl<S: Store> Engine<S> {
     }
 
     /// The invariants: bytes are conserved, no link is busy longer than its time, every receive is matched.
-    fn check(&self, reason: StopReason, ended: Time) -> Vec<InvariantError> {
+    fn check(&self, reason: StopReason, ended: Time, counters: &[LinkCounters]) -> Vec<InvariantError> {
         let mut faults = Vec::new();
         let in_flight: u64 = self
             .flows
             .iter()
-            .flat_map(|f| {
+            .map(|f| {
+                let mut bytes = 0;
                 let mut number = f.oldest;
-                core::iter::from_fn(move || {
-                    (number != f.next).then(|| {
-                        number = number.wrapping_add(1);
-                        f.segments.at(number.wrapping_sub(1))
-                    })
-                })
+                while number != f.next {
+                    let segment = self.segment(f, number);
+                    bytes += if segment.done { 0 } else { u64::from(segment.bytes) };
+                    number = number.wrapping_add(1);
+                }
+                bytes
             })
-            .map(|i| &self.segments.items[i])
-            .filter(|s| !s.done)
-            .map(|s| u64::from(s.bytes))
             .sum();
         let made = self.engine.bytes_sent + self.engine.bytes_forked;
         let ends = self.engine.bytes_delivered + self.engine.bytes_joined + in_flight;
         if made != ends {
             faults.push(InvariantError::Conservation { sent: made, delivered: ends - in_flight, in_flight });
         }
-        for (i, (link, counters)) in self.links.iter().zip(&self.counters).enumerate() {
+        for (i, (link, counters)) in self.links.iter().zip(counters).enumerate() {
             let end = ended.max(link.free);
             if counters.busy > end.since(Time::ZERO) {
                 faults.push(InvariantError::OverCapacity { link: i as u32, busy: counters.busy });

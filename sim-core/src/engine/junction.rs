@@ -1,7 +1,7 @@
 //! Junctions: equal segments of several flows meet and leave as one on every output.
 
 use super::Engine;
-use super::state::Segment;
+use super::state::{NONE, Segment};
 use crate::program::Sink;
 use crate::queue::Store;
 use crate::units::Time;
@@ -9,10 +9,9 @@ use crate::units::Time;
 impl<S: Store> Engine<S> {
     /// The head of a segment is at the junction where its flow ends. When the last input is here, the segment goes out
     /// on every output; its tail is the latest of the inputs' tails.
-    pub(super) fn join(&mut self, flow: u32, number: u32, now: Time) {
+    pub(super) fn join(&mut self, flow: u32, number: u32, segment: Segment, now: Time) {
         let state = &mut self.flows[flow as usize];
         let Sink::Junction(index) = state.sink else { return };
-        let segment = self.segments.items[state.segments.at(number)];
         let order = state.delivered;
         state.delivered = state.delivered.wrapping_add(1);
         self.release(flow, number);
@@ -33,19 +32,22 @@ impl<S: Store> Engine<S> {
         junction.waiting.pop_front();
         junction.first = junction.first.wrapping_add(1);
         for output in junction.outputs.clone() {
-            let state = &mut self.flows[output as usize];
-            if !state.active && state.oldest == state.next {
+            let state = &self.flows[output as usize];
+            if state.oldest == state.next {
                 self.moving += 1;
             }
-            let number = self.new_segment(output);
-            let state = &self.flows[output as usize];
-            self.segments.items[state.segments.at(number)] = Segment { tail, hop: 0, done: false, ..segment };
+            let segment = Segment { tail, hop: 0, done: false, ..segment };
             self.engine.bytes_forked += u64::from(segment.bytes);
             let link = self.routes[state.route as usize];
             if self.links[link.index()].queued {
+                let number = self.keep(output, NONE, segment);
                 self.enqueue(link, output, number, now);
-            } else {
-                self.cross(link, output, number, now, now);
+                continue;
+            }
+            self.cross(link, output, NONE, segment, now, now);
+            let state = &self.flows[output as usize];
+            if state.oldest == state.next {
+                self.moving -= 1;
             }
         }
     }

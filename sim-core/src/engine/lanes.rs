@@ -6,10 +6,10 @@
 
 use super::Engine;
 use super::Notice;
-use super::state::{Message, NONE};
+use super::state::{Ends, LaneState, Message, NONE};
 use crate::event::{Phase, Word};
 use crate::ids::LaneId;
-use crate::program::{Credit, OpKind};
+use crate::program::{Credit, Layout};
 use crate::queue::Store;
 use crate::units::{PsPerByte, Time};
 
@@ -42,34 +42,27 @@ impl<S: Store> Engine<S> {
         let op = &self.ops[lane.pc as usize];
         lane.repetition = 0;
         lane.chunk = op.chunk;
+        lane.passed = op.barrier == NONE;
         if op.repeat == 0 {
             lane.left = 0;
-            lane.repetition = u32::MAX - 1;
         } else {
-            self.load_chunk(id);
+            load_chunk(lane, &self.layouts[lane.layout as usize]);
         }
     }
 
-    #[inline]
-    fn load_chunk(&mut self, id: u32) {
-        let lane = &mut self.lanes[id as usize];
-        let layout = &self.layouts[lane.layout as usize];
-        lane.left = layout.chunk_bytes(lane.turn, lane.chunk);
-        lane.slice = layout.slice_bytes(lane.left);
-    }
-
     /// Goes to the next repetition, operation or loop; false at the end of the program.
+    #[inline]
     fn advance(&mut self, id: u32) -> bool {
         let lane = &mut self.lanes[id as usize];
         let op = &self.ops[lane.pc as usize];
-        lane.repetition = lane.repetition.saturating_add(1);
+        lane.repetition += 1;
         if lane.repetition < op.repeat {
-            let chunks = self.layouts[lane.layout as usize].chunks;
+            let layout = &self.layouts[lane.layout as usize];
             lane.chunk += op.stride;
-            if lane.chunk >= chunks {
-                lane.chunk -= chunks;
+            if lane.chunk >= layout.chunks {
+                lane.chunk -= layout.chunks;
             }
-            self.load_chunk(id);
+            load_chunk(lane, layout);
             return true;
         }
         lane.pc += 1;
@@ -93,68 +86,55 @@ impl<S: Store> Engine<S> {
             if lane.done {
                 return self.end_lane(id);
             }
-            let op = &self.ops[lane.pc as usize];
-            match &op.kind {
-                OpKind::Barrier(barrier) => {
-                    let barrier = *barrier;
-                    if !self.reach_barrier(id, barrier) {
-                        return;
-                    }
+            let op = self.ops[lane.pc as usize];
+            if !lane.passed && !self.reach_barrier(id, op.barrier) {
+                return;
+            }
+            let lane = &self.lanes[id as usize];
+            if lane.left == 0 {
+                if !self.advance(id) {
+                    self.lanes[id as usize].done = true;
                 }
-                OpKind::Step { recv, send, cost } => {
-                    if lane.left == 0 {
-                        if !self.advance(id) {
-                            self.lanes[id as usize].done = true;
-                        }
-                        continue;
-                    }
-                    let (recv, send, cost) = (recv.clone(), send.clone(), *cost);
-                    match self.blocked(id, recv.clone(), send.clone(), now) {
-                        Some(Blocked::OnEnd) => return,
-                        Some(Blocked::Until(at)) => return self.wake(id, at),
-                        None => {}
-                    }
-                    let lane = &mut self.lanes[id as usize];
-                    let bytes = lane.left.min(lane.slice);
-                    lane.left -= bytes;
-                    let cost = self.costs[cost as usize];
-                    let end = now + cost.hold(bytes);
-                    lane.busy_until = end;
-                    let over = lane.left == 0;
-                    for i in recv {
-                        self.consume(self.recv_ends[i as usize], end, now);
-                    }
-                    for i in send {
-                        let message = Message { end, bytes, pace: cost.per_byte };
-                        self.send(self.send_ends[i as usize], message, now);
-                    }
-                    if over && !self.advance(id) {
-                        self.lanes[id as usize].done = true;
-                    }
-                }
+                continue;
+            }
+            match self.blocked(id, op.recv(), op.send(), now) {
+                Some(Blocked::OnEnd) => return,
+                Some(Blocked::Until(at)) => return self.wake(id, at),
+                None => {}
+            }
+            let lane = &mut self.lanes[id as usize];
+            let bytes = lane.left.min(lane.slice);
+            lane.left -= bytes;
+            let cost = self.costs[op.cost as usize];
+            let end = now + cost.hold(bytes);
+            lane.busy_until = end;
+            let over = lane.left == 0;
+            for i in 0..op.recvs {
+                self.consume(end_of(op.recv(), i, &self.recv_ends), end, now);
+            }
+            let message = Message { end, bytes, pace: cost.per_byte };
+            for i in 0..op.sends {
+                self.send(end_of(op.send(), i, &self.send_ends), message, now);
+            }
+            if over && !self.advance(id) {
+                self.lanes[id as usize].done = true;
             }
         }
     }
 
     /// What keeps the lane from a step, having left its name where it waits.
     #[inline]
-    fn blocked(
-        &mut self,
-        id: u32,
-        recv: crate::program::Slice,
-        send: crate::program::Slice,
-        now: Time,
-    ) -> Option<Blocked> {
-        for i in recv {
-            let receiver = &mut self.receivers[self.recv_ends[i as usize] as usize];
+    fn blocked(&mut self, id: u32, recv: Ends, send: Ends, now: Time) -> Option<Blocked> {
+        for i in 0..recv.count {
+            let receiver = &mut self.receivers[end_of(recv, i, &self.recv_ends) as usize];
             if receiver.arrived == receiver.consumed {
                 receiver.waiter = id;
                 return Some(Blocked::OnEnd);
             }
         }
         let mut until = self.lanes[id as usize].busy_until;
-        for i in send {
-            let sender = &mut self.senders[self.send_ends[i as usize] as usize];
+        for i in 0..send.count {
+            let sender = &mut self.senders[end_of(send, i, &self.send_ends) as usize];
             let ring = self.conns[sender.conn as usize].slots;
             let slot = &self.slots.items[ring.at(sender.posted)];
             if slot.uses < sender.posted >> (ring.mask + 1).trailing_zeros() {
@@ -320,9 +300,7 @@ impl<S: Store> Engine<S> {
         let at = core::mem::replace(&mut state.latest, Time::ZERO);
         state.here = 0;
         for lane in state.lanes.clone() {
-            if !self.advance(lane) {
-                self.lanes[lane as usize].done = true;
-            }
+            self.lanes[lane as usize].passed = true;
             self.lanes[lane as usize].busy_until = at;
             if lane != id {
                 self.wake(lane, at.max(self.pending.now()));
@@ -366,4 +344,16 @@ impl<S: Store> Engine<S> {
             self.live -= 1;
         }
     }
+}
+
+/// The `i`-th of an operation's ends.
+#[inline]
+fn end_of(ends: Ends, i: u16, arena: &[u32]) -> u32 {
+    if ends.count == 1 { ends.at } else { arena[ends.at as usize + i as usize] }
+}
+
+#[inline]
+fn load_chunk(lane: &mut LaneState, layout: &Layout) {
+    lane.left = layout.chunk_bytes(lane.turn, lane.chunk);
+    lane.slice = layout.slice_bytes(lane.left);
 }

@@ -1,13 +1,13 @@
 //! Taking a program in: its arenas are appended to the engine's, with every index moved by what is there already.
 
 use super::state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, NONE, ProgramState, RecvState, Ring,
-    SendState, Slot,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState, ProgramState,
+    RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
 use crate::ids::LaneId;
-use crate::program::{Credit, Op, OpKind, Program, Sink, Slice};
+use crate::program::{Credit, OpKind, Program, Sink, Slice};
 use crate::queue::Store;
 use crate::units::Time;
 
@@ -52,6 +52,7 @@ impl<S: Store> Engine<S> {
         let number = self.programs.len() as u32;
         let first_kernel = self.kernels.len();
         self.load_transport(program);
+        self.find_series(program);
         self.load_lanes(program, number);
         self.programs.push(ProgramState {
             kernels: first_kernel as u32..self.kernels.len() as u32,
@@ -93,6 +94,29 @@ impl<S: Store> Engine<S> {
         self.kernels.clear();
         self.kernel_lanes.clear();
         self.rates.clear();
+        for link in &mut self.links {
+            link.feeder = NONE;
+            link.series = false;
+        }
+    }
+
+    /// Finds the links that only one other feeds, over all programs that are loaded.
+    fn find_series(&mut self, program: &Program) {
+        for flow in &program.flows {
+            let route = &program.routes[flow.route.start as usize..flow.route.end as usize];
+            let mut feeder = MANY;
+            for link in route {
+                let state = &mut self.links[link.index()];
+                state.feeder = if state.feeder == NONE || state.feeder == feeder { feeder } else { MANY };
+                feeder = link.0;
+            }
+        }
+        for i in 0..self.links.len() {
+            let feeder = self.links[i].feeder;
+            // A queued port decides late, so what it feeds can't be crossed ahead.
+            let virtual_feeder = self.links.get(feeder as usize).is_some_and(|l| !l.queued);
+            self.links[i].series = virtual_feeder && !self.links[i].queued;
+        }
     }
 
     fn load_transport(&mut self, program: &Program) {
@@ -101,30 +125,29 @@ impl<S: Store> Engine<S> {
         let (conns, junctions) = (self.conns.len(), self.junctions.len());
         self.routes.extend_from_slice(&program.routes);
         for flow in &program.flows {
-            let segment = flow.segment.get().clamp(1, 1 << 30) as u32;
             self.flows.push(FlowState {
+                lone: Segment::default(),
+                current: Message::default(),
                 route: flow.route.start + routes as u32,
-                hops: flow.route.len() as u8,
-                active: false,
+                segment: flow.segment.get().clamp(1, 1 << 30) as u32,
+                segments: Ring::EMPTY,
+                next: 0,
+                oldest: 0,
+                messages: Ring::EMPTY,
+                first: 0,
+                posted: 0,
                 sink: match flow.sink {
                     Sink::Receiver(r) => Sink::Receiver(r + receivers as u32),
                     Sink::Junction(j) => Sink::Junction(j + junctions as u32),
                     Sink::Credit(s) => Sink::Credit(s + senders as u32),
                 },
-                segment,
-                full_packets: u64::from(segment).div_ceil(self.mtu.get()) as u32,
-                segments: Ring::EMPTY,
-                next: 0,
-                oldest: 0,
-                messages: Ring::EMPTY,
-                depth: flow.depth.max(1),
-                posted: 0,
-                sent: 0,
                 delivered: 0,
-                offset: 0,
+                rate: NONE,
                 turn: 0,
                 turns: 1,
-                rate: NONE,
+                hops: flow.route.len() as u8,
+                active: false,
+                waits: false,
             });
         }
         for sender in &program.senders {
@@ -199,23 +222,36 @@ impl<S: Store> Engine<S> {
     }
 
     fn load_lanes(&mut self, program: &Program, number: u32) {
+        let senders = self.senders.len() - program.senders.len();
+        let receivers = self.receivers.len() - program.receivers.len();
         let (recv_ends, send_ends) =
             (self.recv_ends.len() - program.recv_ends.len(), self.send_ends.len() - program.send_ends.len());
         let (costs, layouts, ops) = (self.costs.len(), self.layouts.len(), self.ops.len());
         let (lanes, barriers, kernels) = (self.lanes.len(), self.barriers.len(), self.kernels.len());
         self.costs.extend_from_slice(&program.costs);
         self.layouts.extend_from_slice(&program.layouts);
-        self.ops.extend(program.ops.iter().map(|op| Op {
-            kind: match &op.kind {
-                OpKind::Step { recv, send, cost } => OpKind::Step {
-                    recv: moved(recv, recv_ends),
-                    send: moved(send, send_ends),
-                    cost: cost + costs as u32,
-                },
-                OpKind::Barrier(b) => OpKind::Barrier(b + barriers as u32),
-            },
-            ..op.clone()
-        }));
+        // Barriers of a program stand before the step that they guard.
+        let ends = |range: &Slice, arena: &[u32], base: usize, moved_by: usize| {
+            let count = range.len() as u16;
+            let at = if count == 1 { arena[range.start as usize] + moved_by as u32 } else { range.start + base as u32 };
+            (at, count)
+        };
+        for op in &program.ops {
+            let OpKind::Step { recv, send, cost } = &op.kind;
+            let (recv, recvs) = ends(recv, &program.recv_ends, recv_ends, receivers);
+            let (send, sends) = ends(send, &program.send_ends, send_ends, senders);
+            self.ops.push(OpState {
+                recv,
+                send,
+                recvs,
+                sends,
+                barrier: op.barrier.map_or(NONE, |b| b + barriers as u32),
+                cost: cost + costs as u32,
+                repeat: op.repeat,
+                chunk: op.chunk,
+                stride: op.stride,
+            });
+        }
         self.lanes.extend(program.lanes.iter().map(|lane| {
             let layout = lane.layout as usize + layouts;
             LaneState {
@@ -232,6 +268,7 @@ impl<S: Store> Engine<S> {
                 busy_until: Time::ZERO,
                 wake: Time::MAX,
                 done: true,
+                passed: false,
             }
         }));
         self.barriers.extend(program.barriers.iter().map(|b| BarrierState {

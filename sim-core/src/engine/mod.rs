@@ -30,12 +30,11 @@ use crate::program::Cost;
 use crate::queue::radix::RadixStore;
 use crate::queue::{Pending, Store};
 use crate::random::mix;
-use crate::recorder::{LinkCounters, WAIT_BUCKETS};
 use crate::units::{Bytes, Time};
 
 pub use load::LoadError;
 use state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, Port, ProgramState,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, OpState, Port, ProgramState,
     Rates, RecvState, Rings, Segment, SendState, Slot,
 };
 
@@ -112,8 +111,6 @@ pub struct Engine<S: Store = RadixStore> {
     limits: Limits,
     mtu: Bytes,
     links: Vec<LinkState>,
-    counters: Vec<LinkCounters>,
-    waits: Vec<[u32; WAIT_BUCKETS]>,
     ports: Vec<Port>,
     flow_control: AnyFlowControl,
     rates: Rates,
@@ -131,7 +128,7 @@ pub struct Engine<S: Store = RadixStore> {
     send_ends: Vec<u32>,
     costs: Vec<Cost>,
     layouts: Vec<crate::program::Layout>,
-    ops: Vec<crate::program::Op>,
+    ops: Vec<OpState>,
     lanes: Vec<LaneState>,
     barriers: Vec<BarrierState>,
     kernels: Vec<KernelState>,
@@ -156,8 +153,6 @@ impl<S: Store> Engine<S> {
             limits,
             mtu,
             links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
-            counters: vec![LinkCounters::default(); links.len()],
-            waits: vec![[0; WAIT_BUCKETS]; links.len()],
             ports: vec![Port::default(); links.len()],
             flow_control: AnyFlowControl::default(),
             rates: Rates::new(),
@@ -200,7 +195,9 @@ impl<S: Store> Engine<S> {
         self.pending.push(at, Word::lane(Phase::Timer, LaneId(number)));
     }
 
+    // Kept apart so that a profile can be taken of the loop alone.
     /// Runs until nothing is left to do or a limit is met; `driver` hears every [`Notice`] and may load more programs.
+    #[inline(never)]
     pub fn run(&mut self, mut driver: impl FnMut(&mut Self, Notice)) -> StopReason {
         let mut heard = Vec::new();
         loop {

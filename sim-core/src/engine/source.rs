@@ -5,7 +5,7 @@
 //! through takes its turn by arrival.
 
 use super::Engine;
-use super::state::{Message, NONE, Segment};
+use super::state::{FlowState, Message, NONE, Ring, Segment};
 use crate::event::{Phase, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
@@ -15,88 +15,86 @@ impl<S: Store> Engine<S> {
     /// Gives `flow` a message.
     pub(super) fn post(&mut self, flow: u32, message: Message, now: Time) {
         let state = &mut self.flows[flow as usize];
-        if state.messages.capacity() == 0 {
-            state.messages = self.messages.take(u32::from(state.depth));
-        } else if state.posted.wrapping_sub(state.sent) >= state.messages.capacity() {
-            state.messages = self.messages.grow(state.messages, state.sent, state.posted);
-        }
-        self.messages.items[state.messages.at(state.posted)] = message;
-        state.posted = state.posted.wrapping_add(1);
-        if !state.active {
-            if state.oldest == state.next {
-                self.moving += 1;
+        if state.active {
+            if state.posted.wrapping_sub(state.first) >= state.messages.capacity() {
+                state.messages = self.messages.grow(state.messages, state.first, state.posted);
             }
-            state.active = true;
-            let at = self.ready(flow, now);
-            let link = self.routes[self.flows[flow as usize].route as usize];
-            self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));
+            self.messages.items[state.messages.at(state.posted)] = message;
+            state.posted = state.posted.wrapping_add(1);
+            return;
         }
-    }
-
-    /// When the next segment of the present message is there to be sent.
-    fn ready(&self, flow: u32, now: Time) -> Time {
-        let state = &self.flows[flow as usize];
-        let message = &self.messages.items[state.messages.at(state.sent)];
-        let after = message.bytes - state.offset - (message.bytes - state.offset).min(u64::from(state.segment));
-        let lead = message.pace.cost(Bytes::new(after));
-        Time::from_ps(message.end.as_ps().saturating_sub(lead.as_ps())).max(now)
+        if state.oldest == state.next {
+            self.moving += 1;
+        }
+        state.active = true;
+        state.current = message;
+        let at = ready(state, now);
+        let link = self.routes[state.route as usize];
+        self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));
     }
 
     /// The turn of `flow` to put a segment on its first link.
     #[inline]
     pub(super) fn source(&mut self, flow: u32, now: Time) {
-        let number = self.new_segment(flow);
         let state = &mut self.flows[flow as usize];
-        let message = self.messages.items[state.messages.at(state.sent)];
-        let left = message.bytes - state.offset;
-        let full = left >= u64::from(state.segment);
-        let bytes = if full { state.segment } else { left as u32 };
-        let packets = if full { state.full_packets } else { u64::from(bytes).div_ceil(self.mtu.get()) as u32 };
-        let last = left == u64::from(bytes);
-        self.segments.items[state.segments.at(number)] =
-            Segment { tail: now, bytes, packets, hop: 0, last, done: false };
+        let bytes = state.current.bytes.min(u64::from(state.segment)) as u32;
+        state.current.bytes -= u64::from(bytes);
+        let last = state.current.bytes == 0;
+        let packets = bytes.div_ceil(self.mtu.get() as u32);
+        let segment = Segment { tail: now, bytes, packets, hop: 0, last, done: false };
         self.engine.bytes_sent += u64::from(bytes);
-        if last {
-            state.sent = state.sent.wrapping_add(1);
-            state.offset = 0;
-        } else {
-            state.offset += u64::from(bytes);
-        }
         if state.rate != NONE {
             self.rates[state.rate as usize].controller().on_send(now, Bytes::new(u64::from(bytes)));
         }
+        let more = !last || self.next_message(flow);
+        let state = &mut self.flows[flow as usize];
         let link = self.routes[state.route as usize];
+        // Idle flows give their rings back in `release`; decide before the segment can be released.
+        state.active = more;
         if self.links[link.index()].queued {
+            state.waits = more;
+            let number = self.keep(flow, NONE, segment);
             self.enqueue(link, flow, number, now);
+            return;
+        }
+        let free = self.cross(link, flow, NONE, segment, now, now);
+        if more {
+            self.book(flow, free, now);
         } else {
-            // Idle flows give their rings back in `release`; decide before the segment can be released.
-            let more = state.sent != state.posted;
-            state.active = more;
-            let free = self.cross(link, flow, number, now, now);
-            if more {
-                self.book(flow, free, now);
+            // All of it may have crossed a lone link already, and left no trace.
+            let state = &self.flows[flow as usize];
+            if state.oldest == state.next {
+                self.moving -= 1;
             }
         }
     }
 
-    /// The segment on the first link has left (or will at `free`): books the next, if there is one.
+    /// Makes the message behind the present one the current one; false if there is none.
+    #[inline]
+    fn next_message(&mut self, flow: u32) -> bool {
+        let state = &mut self.flows[flow as usize];
+        if state.first == state.posted {
+            return false;
+        }
+        state.current = self.messages.items[state.messages.at(state.first)];
+        state.first = state.first.wrapping_add(1);
+        if state.first == state.posted {
+            self.messages.give(core::mem::replace(&mut state.messages, Ring::EMPTY));
+        }
+        true
+    }
+
+    /// The segment in the first, queued port leaves it by `free`: books the flow's next.
     pub(super) fn next_turn(&mut self, flow: u32, free: Time, now: Time) {
         let state = &mut self.flows[flow as usize];
-        if state.sent == state.posted {
-            state.active = false;
-            if state.oldest == state.next {
-                let ring = core::mem::replace(&mut state.segments, super::state::Ring::EMPTY);
-                self.segments.give(ring);
-                self.moving -= 1;
-            }
-        } else {
+        if core::mem::replace(&mut state.waits, false) {
             self.book(flow, free, now);
         }
     }
 
     fn book(&mut self, flow: u32, free: Time, now: Time) {
-        let mut at = self.ready(flow, free);
         let state = &self.flows[flow as usize];
+        let mut at = ready(state, free);
         if state.rate != NONE {
             let pace = self.rates[state.rate as usize].pace();
             at = at.max(now + pace.cost(Bytes::new(u64::from(state.segment))).max(Span::ZERO));
@@ -104,4 +102,16 @@ impl<S: Store> Engine<S> {
         let link = self.routes[state.route as usize];
         self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));
     }
+}
+
+/// When the next segment of the current message is there to be sent, at `now` or later.
+#[inline]
+fn ready(state: &FlowState, now: Time) -> Time {
+    let message = &state.current;
+    let after = message.bytes.saturating_sub(u64::from(state.segment));
+    if after == 0 {
+        return message.end.max(now);
+    }
+    let lead = message.pace.cost(Bytes::new(after));
+    Time::from_ps(message.end.as_ps().saturating_sub(lead.as_ps())).max(now)
 }

@@ -5,12 +5,15 @@ use std::collections::VecDeque;
 use crate::network::{Forwarding, LinkModel, LinkSpec};
 use crate::program::{Credit, Sink, Slice};
 use crate::rate_control::AnyRateControl;
+use crate::recorder::{LinkCounters, WAIT_BUCKETS};
 use crate::units::{Bytes, PsPerByte, Span, Time};
 
 /// "None" in the 32-bit fields of hot records.
 pub(crate) const NONE: u32 = u32::MAX;
+/// More than one, where one is told by its number.
+pub(crate) const MANY: u32 = u32::MAX - 1;
 
-/// One direction of a link: what crossing it needs.
+/// One direction of a link: what crossing it needs, and what is counted there.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkState {
     /// When the last segment that was accepted will have left.
@@ -21,7 +24,18 @@ pub(crate) struct LinkState {
     pub(crate) near_hold: Span,
     pub(crate) far_hold: Span,
     pub(crate) overhead: u32,
+    /// The link that feeds it; [`NONE`] before the first, [`MANY`] if several do or a flow begins on it.
+    pub(crate) feeder: u32,
     pub(crate) queued: bool,
+    /// Whether one other link feeds it and nothing else does, in all programs that are loaded.
+    pub(crate) series: bool,
+    pub(crate) payload: u64,
+    pub(crate) packets: u64,
+    pub(crate) longest_wait: Span,
+    /// Sum of waiting time times wire bytes.
+    pub(crate) wait_bytes: u128,
+    /// Segments by waiting time.
+    pub(crate) waits: [u32; WAIT_BUCKETS],
 }
 
 impl LinkState {
@@ -38,8 +52,28 @@ impl LinkState {
             latency: spec.latency,
             near_hold: hold(spec.near),
             far_hold: hold(spec.far),
-            overhead: u32::try_from(spec.packet_overhead.get()).unwrap_or(u32::MAX),
+            overhead: spec.packet_overhead.get().min(1 << 16) as u32,
+            feeder: NONE,
             queued: spec.model == LinkModel::Queued,
+            series: false,
+            payload: 0,
+            packets: 0,
+            longest_wait: Span::ZERO,
+            wait_bytes: 0,
+            waits: [0; WAIT_BUCKETS],
+        }
+    }
+
+    /// What was counted; the rest follows from it.
+    pub(crate) fn counters(&self) -> LinkCounters {
+        let wire = self.payload + self.packets * u64::from(self.overhead);
+        LinkCounters {
+            payload: self.payload,
+            packets: self.packets,
+            segments: self.waits.iter().map(|n| u64::from(*n)).sum(),
+            busy: self.cost.cost(Bytes::new(wire)),
+            longest_wait: self.longest_wait,
+            wait_bytes: self.wait_bytes,
         }
     }
 }
@@ -63,6 +97,7 @@ pub(crate) struct Segment {
 pub(crate) struct Message {
     /// When its last byte is there to be sent.
     pub(crate) end: Time,
+    /// Bytes that have not left.
     pub(crate) bytes: u64,
     /// Time per byte at which the sender produces it.
     pub(crate) pace: PsPerByte,
@@ -143,30 +178,32 @@ impl<T: Copy + Default> Rings<T> {
 /// One queue pair.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowState {
+    /// The segment in flight, as long as there is only one and `segments` is empty.
+    pub(crate) lone: Segment,
+    /// The message that is leaving; nothing is where `active` is false.
+    pub(crate) current: Message,
     pub(crate) route: u32,
-    pub(crate) hops: u8,
-    /// Whether a source event is pending (or the flow waits in a queued port).
-    pub(crate) active: bool,
-    pub(crate) sink: Sink,
     pub(crate) segment: u32,
-    /// Packets of a full segment.
-    pub(crate) full_packets: u32,
     pub(crate) segments: Ring,
     pub(crate) next: u32,
     pub(crate) oldest: u32,
+    /// Messages behind the current one, as numbers from `first` to `posted`.
     pub(crate) messages: Ring,
-    pub(crate) depth: u16,
+    pub(crate) first: u32,
     pub(crate) posted: u32,
-    pub(crate) sent: u32,
-    /// Messages whose last segment has arrived.
+    pub(crate) sink: Sink,
+    /// Messages (at a junction, segments) whose end has arrived.
     pub(crate) delivered: u32,
-    /// Bytes of the present message that have left.
-    pub(crate) offset: u64,
+    /// Index of its rate controller, or [`NONE`] at line rate.
+    pub(crate) rate: u32,
     /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
     pub(crate) turn: u16,
     pub(crate) turns: u16,
-    /// Index of its rate controller, or [`NONE`] at line rate.
-    pub(crate) rate: u32,
+    pub(crate) hops: u8,
+    /// Whether a message is leaving.
+    pub(crate) active: bool,
+    /// Whether the next segment is booked when the one in the first, queued port departs.
+    pub(crate) waits: bool,
 }
 
 /// A sender's end of a connection.
@@ -225,9 +262,48 @@ pub(crate) struct JunctionState {
     pub(crate) waiting: VecDeque<(u16, Time)>,
 }
 
+/// Up to a few ends of an operation: one is kept in place, several are a range of an arena.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The end, or the first index in the arena.
+    pub(crate) at: u32,
+    pub(crate) count: u16,
+}
+
+/// An operation: see [`crate::program::Op`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpState {
+    pub(crate) recv: u32,
+    pub(crate) send: u32,
+    pub(crate) recvs: u16,
+    pub(crate) sends: u16,
+    /// Waited for before the first repetition; [`NONE`] without one.
+    pub(crate) barrier: u32,
+    pub(crate) cost: u32,
+    pub(crate) repeat: u32,
+    pub(crate) chunk: u32,
+    pub(crate) stride: u32,
+}
+
+impl OpState {
+    pub(crate) const fn recv(&self) -> Ends {
+        Ends { at: self.recv, count: self.recvs }
+    }
+
+    pub(crate) const fn send(&self) -> Ends {
+        Ends { at: self.send, count: self.sends }
+    }
+}
+
 /// Where a lane stands.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneState {
+    /// Bytes of the present chunk that are left, and the size of its slices.
+    pub(crate) left: u64,
+    pub(crate) slice: u64,
+    pub(crate) busy_until: Time,
+    /// When the next event for this lane is due; [`Time::MAX`] if none is.
+    pub(crate) wake: Time,
     pub(crate) ops: Slice,
     pub(crate) layout: u32,
     pub(crate) kernel: u32,
@@ -236,13 +312,9 @@ pub(crate) struct LaneState {
     pub(crate) repetition: u32,
     pub(crate) chunk: u32,
     pub(crate) turn: u32,
-    /// Bytes of the present chunk that are left, and the size of its slices.
-    pub(crate) left: u64,
-    pub(crate) slice: u64,
-    pub(crate) busy_until: Time,
-    /// When the next event for this lane is due; [`Time::MAX`] if none is.
-    pub(crate) wake: Time,
     pub(crate) done: bool,
+    /// The barrier of the present operation is behind it.
+    pub(crate) passed: bool,
 }
 
 /// Lanes of a barrier that have come.
@@ -307,9 +379,13 @@ mod tests {
 
     #[test]
     fn records_stay_small() {
-        assert_eq!(size_of::<LinkState>(), 48);
+        assert_eq!(size_of::<LinkState>(), 192);
         assert_eq!(size_of::<Segment>(), 24);
-        assert!(size_of::<FlowState>() <= 104, "{}", size_of::<FlowState>());
-        assert!(size_of::<LaneState>() <= 88, "{}", size_of::<LaneState>());
+        assert_eq!(size_of::<FlowState>(), 112);
+        assert_eq!(size_of::<OpState>(), 32);
+        assert_eq!(size_of::<LaneState>(), 72);
+        assert_eq!(size_of::<RecvState>(), 28);
+        assert_eq!(size_of::<SendState>(), 40);
+        assert_eq!(size_of::<ConnState>(), 48);
     }
 }

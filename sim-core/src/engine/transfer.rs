@@ -1,7 +1,7 @@
 //! Segments on links: crossing a virtual link, waiting in a queued port, arriving at the end.
 
 use super::Engine;
-use super::state::NONE;
+use super::state::{FlowState, NONE, Ring, Segment};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::flow_control::Admission;
 use crate::ids::{FlowId, LinkId};
@@ -15,61 +15,92 @@ impl<S: Store> Engine<S> {
     #[inline]
     pub(super) fn arrive(&mut self, link: LinkId, flow: u32, number: u32, now: Time) {
         let state = &self.flows[flow as usize];
-        if self.segments.items[state.segments.at(number)].hop == state.hops {
-            self.join(flow, number, now);
+        let segment = *self.segment(state, number);
+        if segment.hop == state.hops {
+            self.join(flow, number, segment, now);
         } else if self.links[link.index()].queued {
             self.enqueue(link, flow, number, now);
         } else {
-            self.cross(link, flow, number, now, now);
+            self.cross(link, flow, number, segment, now, now);
         }
     }
 
-    /// Sends a segment over `link`. Its head came at `head_in`; `now` differs from that only on queued links, where the
-    /// departure is decided later. Returns when the link is free again.
+    /// The record of a segment in flight.
+    #[inline]
+    pub(super) fn segment<'a>(&'a self, state: &'a FlowState, number: u32) -> &'a Segment {
+        if state.segments.base == NONE { &state.lone } else { &self.segments.items[state.segments.at(number)] }
+    }
+
+    /// Sends a segment over `link`, and on over every link that follows and is fed by this one alone. Its head came at
+    /// `head_in`; `now` differs from that only on queued links, where the departure is decided later. A segment that
+    /// is new has the number [`NONE`] and gets one when it must be remembered. Returns when `link` is free again.
     ///
     /// `start = max(head_in, free)` · `free = start + cost` · `head_out = start + u_out + α` ·
     /// `tail_out = max(start + cost, tail_in + u_in) + α`.
+    ///
+    /// A link that only one other feeds sees segments in the order in which that one sends them, so they can cross it
+    /// at once: no other segment can come between. It costs no event.
     #[inline]
-    pub(super) fn cross(&mut self, link: LinkId, flow: u32, number: u32, head_in: Time, now: Time) -> Time {
+    pub(super) fn cross(
+        &mut self,
+        mut link: LinkId,
+        flow: u32,
+        number: u32,
+        mut segment: Segment,
+        mut head_in: Time,
+        now: Time,
+    ) -> Time {
         let state = &self.flows[flow as usize];
-        let segment = &mut self.segments.items[state.segments.at(number)];
-        let l = &mut self.links[link.index()];
-        let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * u64::from(l.overhead));
-        let cost = l.cost.cost(wire);
-        let start = now.max(l.free);
-        let free = start + cost;
-        l.free = free;
-        let head_out = start + cost.min(l.far_hold) + l.latency;
-        let tail_out = free.max(segment.tail + cost.min(l.near_hold)) + l.latency;
-        segment.tail = tail_out;
-        segment.hop += 1;
+        let (hops, route) = (state.hops, state.route as usize);
+        let mut head = now;
+        let mut first_free = Time::ZERO;
+        let head_out = loop {
+            let l = &mut self.links[link.index()];
+            let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * u64::from(l.overhead));
+            let cost = l.cost.cost_of_segment(wire);
+            let start = head.max(l.free);
+            let free = start + cost;
+            l.free = free;
+            let head_out = start + (cost.min(l.far_hold) + l.latency);
+            segment.tail = free.max(segment.tail + cost.min(l.near_hold)) + l.latency;
+            segment.hop += 1;
 
-        let wait = start.since(head_in);
-        let counters = &mut self.counters[link.index()];
-        counters.payload += u64::from(segment.bytes);
-        counters.packets += u64::from(segment.packets);
-        counters.segments += 1;
-        counters.busy += cost;
-        if wait != Span::ZERO {
-            counters.longest_wait = counters.longest_wait.max(wait);
-            counters.wait_bytes += u128::from(wait.as_ps()) * u128::from(wire.get());
-        }
-        self.waits[link.index()][wait_bucket(wait.as_ps())] += 1;
-        self.engine.segment_hops += 1;
-
-        if segment.hop < state.hops {
-            let next = self.routes[state.route as usize + segment.hop as usize];
-            self.pending.push(head_out, Word::segment(Phase::Arrival, next, FlowId(flow), number));
-        } else if matches!(state.sink, Sink::Junction(_)) {
-            self.pending.push(head_out, Word::segment(Phase::Arrival, link, FlowId(flow), number));
+            let wait = start.since(head_in);
+            l.payload += u64::from(segment.bytes);
+            l.packets += u64::from(segment.packets);
+            l.waits[wait_bucket(wait.as_ps())] += 1;
+            if wait != Span::ZERO {
+                l.longest_wait = l.longest_wait.max(wait);
+                l.wait_bytes += u128::from(wait.as_ps()) * u128::from(wire.get());
+            }
+            if first_free == Time::ZERO {
+                first_free = free;
+            }
+            if segment.hop == hops {
+                break head_out;
+            }
+            link = self.routes[route + segment.hop as usize];
+            if !self.links[link.index()].series {
+                break head_out;
+            }
+            head = head_out;
+            head_in = head_out;
+        };
+        let (phase, at) = if segment.hop < hops || matches!(self.flows[flow as usize].sink, Sink::Junction(_)) {
+            (Phase::Arrival, head_out)
         } else if segment.last {
-            self.pending.push(tail_out, Word::segment(Phase::Delivery, link, FlowId(flow), number));
+            (Phase::Delivery, segment.tail)
         } else {
             // Nobody waits for the middle of a message, and its arrival is final: no event.
             self.engine.bytes_delivered += u64::from(segment.bytes);
-            self.release(flow, number);
-        }
-        free
+            if number != NONE {
+                self.release(flow, number);
+            }
+            return first_free;
+        };
+        let number = self.keep(flow, number, segment);
+        self.pending.push(at, Word::segment(phase, link, FlowId(flow), number));
+        first_free
     }
 
     /// The record of a segment is no longer needed; rings go back when a flow is idle.
@@ -77,35 +108,63 @@ impl<S: Store> Engine<S> {
     pub(super) fn release(&mut self, flow: u32, number: u32) {
         let state = &mut self.flows[flow as usize];
         let ring = state.segments;
-        self.segments.items[ring.at(number)].done = true;
-        while state.oldest != state.next && self.segments.items[ring.at(state.oldest)].done {
+        if ring.base == NONE {
+            state.oldest = state.next;
+        } else if (state.oldest ^ number) & ((1 << SEGMENT_BITS) - 1) == 0 {
+            // Segments of one path leave in order; only a choice of paths at run time lets them overtake each other.
             state.oldest = state.oldest.wrapping_add(1);
+            while state.oldest != state.next && self.segments.items[ring.at(state.oldest)].done {
+                state.oldest = state.oldest.wrapping_add(1);
+            }
+        } else {
+            self.segments.items[ring.at(number)].done = true;
         }
-        if state.oldest == state.next && !state.active {
-            self.segments.give(ring);
-            state.segments = super::state::Ring::EMPTY;
-            self.moving -= 1;
+        if state.oldest == state.next {
+            if ring.base != NONE {
+                self.segments.give(ring);
+                state.segments = Ring::EMPTY;
+            }
+            if !state.active {
+                self.moving -= 1;
+            }
         }
     }
 
-    /// A place for the next segment of `flow`; returns its number within the window.
+    /// Remembers a segment under its number, or a new one under the next; returns the number.
     #[inline]
-    pub(super) fn new_segment(&mut self, flow: u32) -> u32 {
+    pub(super) fn keep(&mut self, flow: u32, number: u32, segment: Segment) -> u32 {
         let state = &mut self.flows[flow as usize];
-        if state.next.wrapping_sub(state.oldest) >= state.segments.capacity() {
-            state.segments = self.segments.grow(state.segments, state.oldest, state.next);
+        if state.segments.base == NONE && (number != NONE || state.oldest == state.next) {
+            state.lone = segment;
+            if number != NONE {
+                return number;
+            }
+            state.next = state.next.wrapping_add(1);
+            return state.oldest & ((1 << SEGMENT_BITS) - 1);
         }
-        let number = state.next & ((1 << SEGMENT_BITS) - 1);
-        state.next = state.next.wrapping_add(1);
+        let number = if number == NONE {
+            let here = state.next.wrapping_sub(state.oldest);
+            if state.segments.base == NONE {
+                state.segments = self.segments.take(2);
+                self.segments.items[state.segments.at(state.oldest)] = state.lone;
+            } else if here >= state.segments.capacity() {
+                state.segments = self.segments.grow(state.segments, state.oldest, state.next);
+            }
+            let number = state.next & ((1 << SEGMENT_BITS) - 1);
+            state.next = state.next.wrapping_add(1);
+            number
+        } else {
+            number
+        };
+        self.segments.items[state.segments.at(number)] = segment;
         number
     }
 
     /// The tail of a message's last segment is at the end of its flow.
     #[inline]
     pub(super) fn deliver(&mut self, flow: u32, number: u32, now: Time) {
+        self.engine.bytes_delivered += u64::from(self.segment(&self.flows[flow as usize], number).bytes);
         let state = &mut self.flows[flow as usize];
-        let segment = &self.segments.items[state.segments.at(number)];
-        self.engine.bytes_delivered += u64::from(segment.bytes);
         let message = state.delivered * u32::from(state.turns) + u32::from(state.turn);
         state.delivered += 1;
         let sink = state.sink;
@@ -134,7 +193,7 @@ impl<S: Store> Engine<S> {
         port.scheduled = false;
         let Some(&(flow, number, head_in)) = port.queue.front() else { return };
         let state = &self.flows[flow as usize];
-        let segment = self.segments.items[state.segments.at(number)];
+        let segment = *self.segment(state, number);
         let overhead = u64::from(self.links[link.index()].overhead);
         let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * overhead);
         let scheme = self.flow_control.scheme();
@@ -154,11 +213,11 @@ impl<S: Store> Engine<S> {
         let more = !port.queue.is_empty();
         port.scheduled = more;
         let first = segment.hop == 0;
-        let free = self.cross(link, flow, number, head_in, now);
+        let free = self.cross(link, flow, number, segment, head_in, now);
         if more {
             self.pending.push(free, Word::segment(Phase::Port, link, FlowId(0), 0));
         }
-        if first && self.flows[flow as usize].active {
+        if first {
             self.next_turn(flow, free, now);
         }
     }
