@@ -22,3 +22,8 @@ pub mod simulate;
 
 pub use scenario::Scenario;
 pub use simulate::Report;
+
+/// The Rust code of the README, as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

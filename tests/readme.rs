@@ -4,7 +4,9 @@
 //! `cargo run --release -- …`) is run in a copy of the repository's inputs; other commands are not. Shown is standard
 //! output, and standard error where the command fails. A line `…` stands for any number of lines.
 //!
-//! `FABRICSIM_BLESS=1 cargo test --test readme` renews the outputs; what is elided stays elided.
+//! The pictures in `docs/img` are made by commands as well, and are held to them.
+//!
+//! `FABRICSIM_BLESS=1 cargo test --test readme` renews outputs and pictures; what is elided stays elided.
 
 mod cli_common;
 
@@ -12,11 +14,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cli_common::fabricsim_in;
+use tempfile::TempDir;
 
 const ELISION: &str = "…";
 
 /// Folders that commands may read.
 const INPUTS: &[&str] = &["scenarios", "docs/data"];
+
+/// Pictures: the folder in which a command is run, the command, the file that it makes, the picture in `docs/img`.
+const PICTURES: &[(&str, &str, &str, &str)] = &[(
+    "docs/data",
+    "compare h100-2x8-infiniband.txt --system hgx-h100 --nodes 2 --out picture",
+    "picture/chart.svg",
+    "h100-2x8-infiniband.svg",
+)];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -144,23 +155,52 @@ fn renewed(text: &str, folder: &Path) -> (String, usize) {
     (out, ran)
 }
 
-#[test]
-fn the_documents_show_what_the_program_prints() {
+/// A folder with the inputs of commands.
+fn inputs() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for input in INPUTS.iter().filter(|i| root().join(i).is_dir()) {
         copy(&root().join(input), &folder.path().join(input));
     }
+    folder
+}
+
+fn blessed() -> bool {
+    std::env::var_os("FABRICSIM_BLESS").is_some()
+}
+
+#[test]
+fn the_pictures_are_what_the_program_draws() {
+    for (place, command, made, picture) in PICTURES {
+        let folder = inputs();
+        let place = folder.path().join(place);
+        let words = arguments(command);
+        let ran = fabricsim_in(&place, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let drawn = fs::read_to_string(place.join(made)).unwrap();
+        let target = root().join("docs/img").join(picture);
+        if blessed() {
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            fs::write(&target, drawn).unwrap();
+        } else {
+            let shown = fs::read_to_string(&target).unwrap_or_default();
+            assert!(shown == drawn, "{picture} is old: FABRICSIM_BLESS=1 cargo test --test readme renews it");
+        }
+    }
+}
+
+#[test]
+fn the_documents_show_what_the_program_prints() {
+    let folder = inputs();
     let mut documents: Vec<PathBuf> = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
     documents.retain(|d| d.extension().is_some_and(|e| e == "md"));
     documents.sort();
-    let bless = std::env::var_os("FABRICSIM_BLESS").is_some();
     let (mut all, mut old) = (0, Vec::new());
     for document in documents {
         let text = fs::read_to_string(&document).unwrap();
         let (now, ran) = renewed(&text, folder.path());
         all += ran;
-        if now != text && bless {
+        if now != text && blessed() {
             fs::write(&document, now).unwrap();
         } else if let Some((shown, is)) = text.lines().zip(now.lines()).find(|(a, b)| a != b) {
             old.push(format!("{}:\n  shown    {shown}\n  printed  {is}", document.display()));
