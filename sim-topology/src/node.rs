@@ -104,6 +104,9 @@ pub struct NvlinkSpec {
     /// Direct bundles: `[gpu, gpu, links]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<[u32; 3]>,
+    /// Rate of all of a GPU's links together, one direction, in place of the generation's; shared evenly by the links.
+    #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
 }
 
 /// The link between every two sockets.

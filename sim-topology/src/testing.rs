@@ -19,7 +19,7 @@ pub(crate) fn node(gpus: u32) -> NodeSpec {
     NodeSpec {
         gpus,
         nics: gpus,
-        nvlink: Some(NvlinkSpec { chip: Some("nvswitch4".into()), links: vec![1; 18], pairs: vec![] }),
+        nvlink: Some(NvlinkSpec { chip: Some("nvswitch4".into()), links: vec![1; 18], pairs: vec![], rate: None }),
         pcie: (0..gpus).map(row).collect(),
         ..system.node.clone()
     }

@@ -77,9 +77,37 @@ pub(super) fn cluster(
         out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
     }
     spec.nics = nics(root, out);
+    nvlink_rate(root, &mut spec, catalogue, out);
     transport(root, &mut spec, system.transport, out);
     network(root, &mut spec, catalogue, out);
     Some((system.name, spec))
+}
+
+/// The rate of NVLinks, where the scenario states it, and a warning if it looks like the sum of both directions.
+fn nvlink_rate(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) {
+    let described = root.table_or_empty("node").table_or_empty("nvlink");
+    let written = root.node("nvlink");
+    let Some(nvlink) = &mut spec.node.nvlink else {
+        if let Some(node) = written {
+            let fault = Diagnostic::new(Code::NoEffect, "`nvlink` has no effect");
+            out.push(fault.at(node.place.clone(), "the node has no NVLinks"));
+        }
+        return;
+    };
+    if written.is_some() {
+        nvlink.rate = root.rate("nvlink");
+    }
+    let links = match nvlink.links.iter().sum::<u32>() {
+        0 => catalogue.gpu(&spec.node.gpu).map_or(0, |gpu| gpu.nvlinks),
+        wired => wired,
+    };
+    let generation = catalogue.gpu(&spec.node.gpu).ok().and_then(|gpu| gpu.nvlink_gen);
+    let row = generation.and_then(|g| catalogue.nvlink(g).ok());
+    if let (Some(node), Some(rate), Some(row)) = (written.or(described.node("rate")), nvlink.rate, row) {
+        let one_way = Rate::bytes_per_sec(row.link_rate.get().saturating_mul(u64::from(links)));
+        let what = format!("NVLink {} ({links} links x {})", row.generation, row.link_rate);
+        suspect(node, rate, one_way, &what, out);
+    }
 }
 
 fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
@@ -279,6 +307,7 @@ fn nvlink(view: &View<'_>) -> NvlinkSpec {
         chip: view.text("chip").map(str::to_owned),
         links: integers(view.items("links")),
         pairs: view.items("pairs").iter().filter_map(pair).collect(),
+        rate: view.rate("rate"),
     }
 }
 

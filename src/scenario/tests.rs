@@ -136,6 +136,15 @@ fn a_rate_that_is_the_sum_of_both_directions_is_warned_of() {
     let with = |rate: &str| load(&format!("{node}nic_rate = {rate}\n"));
     let warned = with("\"800 Gb/s\"").unwrap_or_else(|e| panic!("{}", text(&e, Style::Plain)));
     assert_eq!(warned.diagnostics.list.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::BothDirections]);
+    for toml in [
+        "system = \"hgx-h100\"\nnvlink = \"900 GB/s\"\n",
+        "[node]\ngpu = \"h100-sxm\"\ngpus = 8\nsockets = 1\nnvlink = { chip = \"nvswitch3\", links = [5, 4, 4, 5], rate = \"900 GB/s\" }\npcie = [{ uplink = { gen = 5 }, down = [\"gpu0-7\"] }]\n",
+    ] {
+        let shown = rendered(toml);
+        assert!(shown.contains("W003") && shown.contains("450 GB/s in each direction"), "{shown}");
+        assert!(shown.contains("use \"450 GB/s\", or state it: { both_directions = \"900 GB/s\" }"), "{shown}");
+        assert_eq!(findings(&toml.replace("\"900 GB/s\"", "{ both_directions = \"900 GB/s\" }")), []);
+    }
     let stated = with("{ both_directions = \"800 Gb/s\" }").unwrap();
     assert!(stated.diagnostics.list.is_empty());
     assert_eq!(stated.scenario.cluster.node.nic_rate, Some(sim_core::units::Rate::gbit(400)));

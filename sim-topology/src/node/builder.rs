@@ -341,11 +341,21 @@ impl<'a> Builder<'a> {
             None => return Err(NodeError::TooManyNvlinks { gpu: 0, model: gpu.name.clone(), used: 1, has: 0 }),
         };
         let overhead = generation.header * self.mtu.get().div_ceil(generation.payload.get().max(1));
+        let nominal = u128::from(generation.link_rate.get());
+        let wired: u64 = wiring.links.iter().map(|&n| u64::from(n)).sum();
+        let all = u128::from(if wired > 0 { wired } else { u64::from(gpu.nvlinks) }).max(1);
+        let rate = |links: u32| {
+            let bytes = match wiring.rate {
+                Some(rate) => u128::from(rate.get()) * u128::from(links) / all,
+                None => nominal * u128::from(links),
+            };
+            Rate::bytes_per_sec(u64::try_from(bytes).unwrap_or(u64::MAX))
+        };
         let bundle = |links: u32, latency| TemplateLink {
             from: TemplateEnd::Plane,
             to: TemplateEnd::Plane,
             class: LinkClass::NvLink,
-            rate: Rate::bytes_per_sec(generation.link_rate.get().saturating_mul(u64::from(links))),
+            rate: rate(links),
             latency,
             packet_overhead: overhead,
             width: links,

@@ -29,6 +29,19 @@ fn nvlink_of_each_system() {
 }
 
 #[test]
+fn a_stated_nvlink_rate_is_that_of_all_links_together() {
+    for (name, each) in [("hgx-h100", 300.0), ("a100-4gpu", 100.0)] {
+        let mut spec = system(name);
+        if let Some(nvlink) = &mut spec.nvlink {
+            nvlink.rate = Some(Rate::gbyte(300));
+        }
+        let fabric = build(&FabricSpec::new(spec, 1));
+        let mut nvlinks = fabric.links().iter().filter(|l| l.class == LinkClass::NvLink);
+        assert!(nvlinks.all(|l| l.rate.as_gbyte() == each), "{name}");
+    }
+}
+
+#[test]
 fn packets_leave_what_copies_reach() {
     let fabric = cluster("hgx-h100", 1);
     let goodput = |class| {
@@ -167,7 +180,7 @@ fn faults_are_named() {
     assert!(with(|s| s.nvlink.as_mut().unwrap().pairs = vec![[0, 1, 1]]).contains("either `chip` and `links`"));
     let pairs = |pairs: Vec<[u32; 3]>| {
         let mut spec = hgx();
-        spec.nvlink = Some(NvlinkSpec { chip: None, links: vec![], pairs });
+        spec.nvlink = Some(NvlinkSpec { chip: None, links: vec![], pairs, rate: None });
         refused(spec)
     };
     assert!(pairs(vec![[0, 0, 1]]).contains("two different GPUs"));

@@ -48,6 +48,11 @@ pub static ROOT: TableSpec = TableSpec {
         key("gpus_per_node", COUNT, "Use only the first so many GPUs of each node. Without it, all."),
         key("nics", Kind::Named("COUNTxRATE", "8x400Gb/s"), "The NICs of each node, in place of the system's own."),
         key(
+            "nvlink",
+            Kind::Rate,
+            "Rate of all NVLinks of a GPU together, one direction, in place of the system's own.",
+        ),
+        key(
             "nodes_per_domain",
             COUNT,
             "How many nodes share an NVLink domain (an NVL72 rack: up to 18 trays). Without it, as many as the system \
@@ -240,6 +245,11 @@ static NVLINK: TableSpec = TableSpec {
             "pairs",
             Kind::List(&Kind::List(&Kind::Integer(0, 1024))),
             "Direct links, each `[GPU, GPU, number of links]`. Excludes `chip` and `links`.",
+        ),
+        key(
+            "rate",
+            Kind::Rate,
+            "Rate of all links of a GPU together, one direction. Without it, what its model carries.",
         ),
     ],
 };
