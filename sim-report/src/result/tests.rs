@@ -30,7 +30,7 @@ fn the_envelope_and_its_names() {
         keys(&value["results"]["links"][0]),
         ["link", "class", "bytes", "utilization", "peak_queue_bytes", "ecn_marked", "pfc_pause_us", "drops"]
     );
-    assert_eq!(keys(&value["results"]["engine"]), ["events", "segment_hops", "wall_s"]);
+    assert_eq!(keys(&value["results"]["engine"]), ["events", "segment_hops", "wall_s", "peak_pending"]);
     assert_eq!(value["results"]["links"][0]["link"], "b");
     assert_eq!(value["results"]["link_totals"]["bytes"], 20);
     let back: Envelope<RunResults> = serde_json::from_str(&text).unwrap();
