@@ -17,7 +17,7 @@ done
 step_form() { cargo fmt --all --check; }
 step_lint() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
 # Unit, integration and doc tests of every crate.
-step_test() { cargo test --locked --workspace; }
+step_test() { cargo test --locked --workspace --no-fail-fast; }
 step_doc() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 
 steps=("$@")
