@@ -22,35 +22,34 @@ pub(super) fn collective(machine: &Machine<'_>, plan: &Plan, outcome: &Outcome, 
     match channel_share(machine, plan, algbw, busbw) {
         Some((share, what)) if share > BUSY => what.to_owned(),
         Some((share, what)) if share > BUSY / 2.0 => format!("latency and {what}"),
+        // With large messages between pairs and no busy link, the channels they share are what is left.
+        None if plan.call.p2p.message >= 1 << 20 => "channel rate".to_owned(),
         _ => "latency".to_owned(),
     }
 }
 
-/// What each channel moves as a share of what it can, and the name of that limit.
+/// What each channel moves as a share of what it can, and the name of that limit. `None` for sends and receives, whose
+/// messages share the channels in another way at each size.
 fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> Option<(f64, &'static str)> {
     let channels = f64::from(plan.channels.max(1));
     let parameter = |name: &str| machine.timing.parameters().iter().find(|p| p.name == name).map(|p| p.value);
-    let own = |rate: f64, moved: f64, what| Some((moved / channels / rate, what));
-    match plan.algorithm {
-        "nvls" => own(parameter("nvls.rate_gbps")?, algbw, "NVLS loop"),
-        "nvls_tree" => {
-            let slowest = parameter("nvls_tree.rate_gbps")?.min(parameter("nvls_tree.head_rate_gbps")?);
-            own(slowest, algbw, "NVLS loop")
-        }
-        name => {
-            let group = match plan.protocol {
-                Protocol::Ll => "ll",
-                Protocol::Ll128 => "ll128",
-                Protocol::Simple => "simple",
-            };
-            let mut rate = parameter(&format!("{group}.rate_gbps"))?;
-            let planned = machine.comm.facts().nvlink_total_gbps;
-            if plan.protocol == Protocol::Simple && planned > 0.0 {
-                rate = rate.min(planned / channels);
-            }
-            own(rate, if name == "tree" { algbw } else { busbw }, "channel rate")
-        }
-    }
+    let simple = || {
+        let planned = machine.comm.facts().nvlink_total_gbps;
+        let rate = parameter("simple.rate_gbps")?;
+        Some(if planned > 0.0 { rate.min(planned / channels) } else { rate })
+    };
+    let (rate, moved, what) = match (plan.algorithm, plan.protocol) {
+        ("nvls", _) => (parameter("nvls.rate_gbps")?, algbw, "NVLS loop"),
+        ("nvls_tree", _) => (parameter("nvls_tree.rate_gbps")?, algbw, "NVLS loop"),
+        ("ring", Protocol::Ll) => (parameter("ring_ll.rate_gbps")?, busbw, "channel rate"),
+        ("ring", Protocol::Ll128) => (parameter("ring_ll128.rate_gbps")?, busbw, "channel rate"),
+        ("ring", Protocol::Simple) => (simple()?, busbw, "channel rate"),
+        ("tree", Protocol::Ll) => (parameter("tree_ll.rate_gbps")?, algbw, "channel rate"),
+        ("tree", Protocol::Ll128) => (parameter("tree_ll128.rate_gbps")?, algbw, "channel rate"),
+        ("tree", Protocol::Simple) => (simple()?, algbw, "channel rate"),
+        _ => return None,
+    };
+    Some((moved / channels / rate, what))
 }
 
 /// What bounds transfers: the busiest link if it is busy for more than half of the time, else latency.

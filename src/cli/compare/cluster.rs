@@ -71,9 +71,10 @@ fn shape(
     let mut out = Vec::new();
     let Some(ranks) = table.ranks else { return Ok(out) };
     // Of an unknown system, loading says more than could be said here.
-    let Some(most) = text("system").and_then(|s| Catalogue::builtin().system(s).ok()).map(|row| row.node.gpus) else {
+    let Some(system) = text("system").and_then(|s| Catalogue::builtin().system(s).ok()) else {
         return Ok(out);
     };
+    let most = system.node.gpus;
     let most = text("gpus_per_node").and_then(|t| t.parse().ok()).unwrap_or(most).max(1);
     let nodes = match text("nodes").and_then(|t| t.parse::<u32>().ok()) {
         Some(nodes) => nodes.max(1),
@@ -85,6 +86,12 @@ fn shape(
             nodes
         }
     };
+    // Trays of several racks: as many in each, where their number allows it.
+    let racks = nodes.div_ceil(system.node.max_nodes_per_domain.max(1));
+    if system.node.max_nodes_per_domain > 1 && racks > 1 && nodes.is_multiple_of(racks) && !given("nodes_per_domain") {
+        taken.push(format!("{racks} NVLink domains of {} nodes", nodes / racks));
+        out.push(Setting::value(ORIGIN, "nodes_per_domain", nodes / racks));
+    }
     if given("gpus_per_node") {
         return Ok(out);
     }
