@@ -6,7 +6,7 @@
 //!
 //! The pictures in `docs/img` are made by commands as well, and are held to them.
 //!
-//! `FABRICSIM_BLESS=1 cargo test --test readme` renews outputs and pictures; what is elided stays elided.
+//! `UPDATE_DOCS=1 cargo test --test readme` renews outputs and pictures; what is elided stays elided.
 
 mod cli_common;
 
@@ -165,7 +165,7 @@ fn inputs() -> TempDir {
 }
 
 fn blessed() -> bool {
-    std::env::var_os("FABRICSIM_BLESS").is_some()
+    std::env::var_os("UPDATE_DOCS").is_some()
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_pictures_are_what_the_program_draws() {
             fs::write(&target, drawn).unwrap();
         } else {
             let shown = fs::read_to_string(&target).unwrap_or_default();
-            assert!(shown == drawn, "{picture} is old: FABRICSIM_BLESS=1 cargo test --test readme renews it");
+            assert!(shown == drawn, "{picture} is old: UPDATE_DOCS=1 cargo test --test readme renews it");
         }
     }
 }
@@ -211,7 +211,7 @@ fn the_documents_show_what_the_program_prints() {
     assert!(all > 0, "no command was found");
     assert!(
         old.is_empty(),
-        "outdated; FABRICSIM_BLESS=1 cargo test --test readme renews the outputs\n{}",
+        "outdated; UPDATE_DOCS=1 cargo test --test readme renews the outputs\n{}",
         old.join("\n")
     );
 }
