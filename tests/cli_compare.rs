@@ -1,0 +1,161 @@
+//! `compare`: what is taken from logs, errors, gates and exit codes.
+
+mod cli_common;
+
+use std::fs;
+use std::path::Path;
+
+use cli_common::{Ran, fabricsim, fabricsim_in};
+use serde_json::Value;
+
+/// A table that this program printed, so that its own predictions are the measurement.
+fn own_log(dir: &Path, name: &str, factor: f64) {
+    let args = ["bench", "all_reduce", "--system", "hgx-h100", "--nodes", "2", "-b", "8", "-e", "16M", "-f", "8"];
+    let ran = fabricsim(&[&args[..], &["--table", "nccl"]].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let scaled: Vec<String> = ran.out.lines().map(|line| scale(line, factor)).collect();
+    fs::write(dir.join(name), scaled.join("\n") + "\n").unwrap();
+}
+
+/// A row with both times multiplied, and the bandwidths divided.
+fn scale(line: &str, factor: f64) -> String {
+    let mut cells: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if cells.len() != 13 || cells[0].parse::<u64>().is_err() {
+        return line.to_owned();
+    }
+    for (column, by) in
+        [(5, factor), (6, 1.0 / factor), (7, 1.0 / factor), (9, factor), (10, 1.0 / factor), (11, 1.0 / factor)]
+    {
+        let value: f64 = cells[column].parse().unwrap();
+        cells[column] = format!("{:.2}", value * by);
+    }
+    cells.join("  ")
+}
+
+fn compare(dir: &Path, args: &[&str]) -> Ran {
+    fabricsim_in(dir, &[&["compare"][..], args].concat())
+}
+
+const CLUSTER: [&str; 4] = ["--system", "hgx-h100", "--nodes", "2"];
+
+#[test]
+fn a_prediction_read_back_has_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let value = compare(dir.path(), &[&["own.txt", "--format", "json"][..], &CLUSTER].concat()).json();
+    let log = &value["results"]["logs"][0];
+    let rows = log["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), log["op"].as_str(), log["ranks"].as_u64()), (16, Some("all_reduce"), Some(16)));
+    for row in rows {
+        for key in ["bytes", "placement", "measured_us", "predicted_us", "low_us", "high_us", "error"] {
+            assert!(row.get(key).is_some(), "{key}: {row}");
+        }
+        assert!(row["error"].as_f64().unwrap().abs() < 0.001, "{row}");
+        assert!(row["low_us"].as_f64() <= row["predicted_us"].as_f64(), "{row}");
+    }
+    assert!(value["results"]["mape"].as_f64().unwrap() < 0.001);
+}
+
+#[test]
+fn thresholds_decide_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "slow.txt", 2.0);
+    let run = |args: &[&str]| compare(dir.path(), &[&["slow.txt"][..], &CLUSTER, args].concat());
+    assert_eq!(run(&[]).code, 0);
+    assert_eq!(run(&["--max-mape", "60%"]).code, 0);
+    let missed = run(&["--max-mape", "0.4"]);
+    assert_eq!(missed.code, 1, "{missed:?}");
+    assert!(missed.err.contains("E091") && missed.err.contains("mape is 50.0 %"), "{}", missed.err);
+    // The answer is printed all the same.
+    assert!(missed.out.contains("-50.0 %"), "{}", missed.out);
+    let gates = dir.path().join("gates.toml");
+    fs::write(&gates, "max_p90_abs_error = \"20%\"\n").unwrap();
+    assert_eq!(run(&["--gate-file", "gates.toml"]).code, 1);
+    fs::write(&gates, "max_p90 = 0.2\n").unwrap();
+    run(&["--gate-file", "gates.toml"]).fails(2, &["E080", "max_p90", "max_mape"]);
+    run(&["--gate-file", "none.toml"]).fails(2, &["E080", "none.toml"]);
+}
+
+#[test]
+fn what_flags_leave_open_is_taken_from_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    // Its list of ranks has the GPUs' names and hosts.
+    let ran = fabricsim(&[
+        "bench",
+        "all_gather",
+        "--system",
+        "hgx-b200",
+        "--nodes",
+        "2",
+        "-b",
+        "256M",
+        "-e",
+        "256M",
+        "--table",
+        "nccl",
+    ]);
+    let named = ran.out.replace("b200-sxm", "NVIDIA B200");
+    fs::write(dir.path().join("log.txt"), &named).unwrap();
+    let ran = compare(dir.path(), &["log.txt", "--format", "json"]);
+    let value = ran.json();
+    assert!(value["results"]["mape"].as_f64().unwrap() < 0.001, "{value}");
+    let note = value["warnings"][0].clone();
+    assert_eq!(note["code"], "W031");
+    for part in ["hgx-b200", "2 nodes"] {
+        assert!(note["message"].as_str().unwrap().contains(part) && ran.err.contains(part), "{note} {}", ran.err);
+    }
+    // Flags win.
+    let slower = compare(dir.path(), &["log.txt", "--system", "hgx-a100", "--nodes", "2", "--format", "json"]).json();
+    assert!(slower["results"]["mape"].as_f64().unwrap() > 0.2);
+    compare(dir.path(), &["log.txt", "--nodes", "3"]).fails(2, &["E017", "16 ranks"]);
+}
+
+#[test]
+fn a_log_that_cannot_be_used_is_told_apart_from_a_cluster_that_is_not_known() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let whole = fs::read(dir.path().join("own.txt")).unwrap();
+    fs::write(dir.path().join("empty.txt"), "").unwrap();
+    fs::write(dir.path().join("binary.txt"), [0u8, 159, 146, 150, 7]).unwrap();
+    fs::write(dir.path().join("cut.txt"), &whole[..whole.len() * 3 / 4]).unwrap();
+    let run = |args: &[&str]| compare(dir.path(), &[args, &CLUSTER].concat());
+    run(&["none.txt"]).fails(3, &["E090", "no such file"]);
+    run(&["."]).fails(3, &["E090", "folder"]);
+    run(&["empty.txt"]).fails(3, &["E090", "empty"]);
+    run(&["binary.txt"]).fails(3, &["E090"]);
+    assert_eq!(run(&["cut.txt"]).code, 0);
+    // What can be compared is, beside what can't.
+    let both = run(&["own.txt", "empty.txt", "--format", "json"]);
+    assert_eq!(both.code, 3);
+    let value: Value = serde_json::from_str(&both.out).unwrap();
+    assert_eq!(value["results"]["logs"].as_array().unwrap().len(), 1);
+    let rows = "# nothing names the GPUs\n 1048576 262144 float sum -1 100.0 10.49 19.66 0 100.0 10.49 19.66 0\n";
+    fs::write(dir.path().join("bare.txt"), rows).unwrap();
+    compare(dir.path(), &["bare.txt"]).fails(2, &["which system", "--system"]);
+    assert_eq!(run(&["bare.txt"]).code, 0);
+    compare(dir.path(), &["bare.txt", "--system", "hgx-h10"]).fails(2, &["E020", "did you mean"]);
+    compare(dir.path(), &["own.txt", "--scenario", "none.toml"]).fails(2, &["E001"]);
+}
+
+#[test]
+fn operations_without_a_model_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = "# nThread 1 nGpus 8 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 \
+               validation: 0 graph: 0\n# Collective test starting: gather_perf\n 1048576 32768 float none 0 100.0 10.49 9.18 \
+               N/A 100.0 10.49 9.18 N/A\n";
+    fs::write(dir.path().join("gather.txt"), log).unwrap();
+    compare(dir.path(), &["gather.txt", "--system", "hgx-h100"]).fails(2, &["E040", "gather", "not modelled"]);
+}
+
+#[test]
+fn artifacts_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.1);
+    let run = |args: &[&str]| compare(dir.path(), &[&["own.txt", "--out", "out"][..], &CLUSTER, args].concat());
+    assert_eq!(run(&[]).code, 0);
+    let csv = fs::read_to_string(dir.path().join("out/compare.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 17, "{csv}");
+    assert!(fs::read_to_string(dir.path().join("out/chart.svg")).unwrap().contains("predicted"));
+    run(&[]).fails(2, &["E081"]);
+    assert_eq!(run(&["--force"]).code, 0);
+}
