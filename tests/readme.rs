@@ -209,9 +209,5 @@ fn the_documents_show_what_the_program_prints() {
         }
     }
     assert!(all > 0, "no command was found");
-    assert!(
-        old.is_empty(),
-        "outdated; UPDATE_DOCS=1 cargo test --test readme renews the outputs\n{}",
-        old.join("\n")
-    );
+    assert!(old.is_empty(), "outdated; UPDATE_DOCS=1 cargo test --test readme renews the outputs\n{}", old.join("\n"));
 }
