@@ -1,8 +1,8 @@
 //! Taking a program in: its arenas are appended to the engine's, with every index moved by what is there already.
 
 use super::state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState, ProgramState,
-    RecvState, Ring, Segment, SendState, Slot,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState,
+    ProgramState, RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};

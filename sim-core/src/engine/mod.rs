@@ -34,8 +34,8 @@ use crate::units::{Bytes, Time};
 
 pub use load::LoadError;
 use state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, OpState, Port, ProgramState,
-    Rates, RecvState, Rings, Segment, SendState, Slot,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, OpState, Port,
+    ProgramState, Rates, RecvState, Rings, Segment, SendState, Slot,
 };
 
 /// Bounds of a run, and what it may share with its surroundings.
