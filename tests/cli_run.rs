@@ -364,3 +364,13 @@ fn ctrl_c_keeps_what_is_complete() {
     assert_eq!(value["results"]["engine"]["stopped"], "interrupted");
     assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
 }
+
+#[test]
+fn a_cluster_can_be_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["topo", "--system", "hgx-h100", "--nodes", "2", "--plot", "a.svg"];
+    assert_eq!(fabricsim_in(dir.path(), &args).code, 0);
+    assert!(fs::read_to_string(dir.path().join("a.svg")).unwrap().contains("<title>node0.gpu7</title>"));
+    fabricsim_in(dir.path(), &args).fails(2, &["E081", "--force"]);
+    fabricsim_in(dir.path(), &[&args[..5], &["--node", "2", "--plot", "b.svg"]].concat()).fails(2, &["no node 2"]);
+}

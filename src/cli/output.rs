@@ -43,7 +43,7 @@ pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failur
     }
     if !force && path.symlink_metadata().is_ok() {
         let fault = Diagnostic::new(Code::Exists, format!("`{shown}` exists already"))
-            .help("give another name by `--out`, or overwrite it with `--force`");
+            .help("give another name, or overwrite it with `--force`");
         return Err(Failure::of(Exit::Usage, fault));
     }
     let unwritable = |error: std::io::Error| {

@@ -1,5 +1,7 @@
 //! `topo`: what is connected to what, and how well.
 
+mod drawing;
+
 use core::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -23,6 +25,12 @@ pub(super) struct Args {
     /// The node whose matrix is shown
     #[arg(long, value_name = "N", default_value_t = 0)]
     node: u32,
+    /// Draw that node and the network above it into this SVG file
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Overwrite the file of --plot
+    #[arg(long, requires = "plot")]
+    force: bool,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -35,6 +43,7 @@ The matrix has the layout of `nvidia-smi topo -m`; `fabricsim explain path-class
 Examples:
   fabricsim topo scenarios/rail-4x8.toml
   fabricsim topo --system hgx-h100 --nodes 4
+  fabricsim topo --system hgx-h100 --nodes 4 --plot cluster.svg
   fabricsim topo scenarios/rail-4x8.toml --set software.pxn=false --format json";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -44,6 +53,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let loaded = context.load(&input, args.system.settings()?)?;
     let fabric = &loaded.fabric;
+    if args.node as usize >= fabric.nodes().len() {
+        return Err(no_node(args.node, fabric));
+    }
+    if let Some(path) = &args.plot {
+        let drawing = drawing::svg(fabric, args.node, &loaded.scenario.describe());
+        output::write(path, drawing.as_bytes(), args.force)?;
+        context.note(&format!("saved {}", path.display()));
+    }
     let report = topo::report(fabric, Catalogue::builtin(), loaded.scenario.software.pxn).map_err(Failure::internal)?;
     match args.output.format {
         Format::Json => {
