@@ -7,7 +7,7 @@ use sim_core::units::{Bytes, Span};
 use sim_topology::{DeviceId, Fabric, Route, RouteError, RouteRequest, Via};
 
 use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
-use crate::machine::Machine;
+use crate::machine::{MERGED_NICS, Machine};
 use crate::nccl::{Protocol, QpPlan};
 use crate::timing::{CallTiming, wire_factor};
 
@@ -15,6 +15,12 @@ use crate::timing::{CallTiming, wire_factor};
 pub const SEGMENT: Bytes = Bytes::kib(128);
 /// A clear-to-send: one entry of the sender's FIFO, written by RDMA.
 const CLEAR_TO_SEND: Bytes = Bytes::new(64);
+
+/// A way between two nodes.
+struct Port {
+    via: Via,
+    nics: Option<(DeviceId, DeviceId)>,
+}
 
 /// Turns what an algorithm writes into a program, as it is written.
 pub(crate) struct Lowering<'a> {
@@ -94,12 +100,16 @@ impl<'a> Lowering<'a> {
             let ends = self.builder.connect(&[&route], false, slots, &shape);
             return (ends.send, ends.recv, true);
         }
-        let (via, nics) = self.nics(a, b, rail, channel);
+        let ports = self.ports(a, b, rail);
         let qps = self.qps.qps.max(1);
         let entropy = |qp: u32| u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
-        let routes: Vec<Vec<LinkId>> =
-            (0..qps).map(|qp| self.route(&RouteRequest::auto(a, b).via(via).entropy(entropy(qp)))).collect();
-        let back = match nics {
+        let mut routes: Vec<Vec<LinkId>> = Vec::new();
+        for port in &ports {
+            for qp in 0..qps {
+                routes.push(self.route(&RouteRequest::auto(a, b).via(port.via).entropy(entropy(qp))));
+            }
+        }
+        let back = match ports[0].nics {
             Some((src, dst)) => self.route(&RouteRequest::auto(dst, src).entropy(entropy(qps))),
             None => self.route(&RouteRequest::auto(b, a)),
         };
@@ -110,35 +120,41 @@ impl<'a> Lowering<'a> {
             latency: self.timing.network_latency(),
             credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
         };
-        let ends = self.builder.connect(&routes, self.qps.split, slots, &shape);
+        let split = self.qps.split || ports.len() > 1;
+        let ends = self.builder.connect(&routes, split, slots, &shape);
         (ends.send, ends.recv, false)
     }
 
-    /// The NICs between two nodes, and the relay where the sender's is another GPU's.
-    fn nics(&self, a: DeviceId, b: DeviceId, rail: Rail, channel: u32) -> (Via, Option<(DeviceId, DeviceId)>) {
+    /// The NICs between two nodes (several where a GPU's are driven as one), with the relay where the sender's are another
+    /// GPU's.
+    fn ports(&self, a: DeviceId, b: DeviceId, rail: Rail) -> Vec<Port> {
         let fabric = self.fabric();
-        let own = |gpu: DeviceId| {
-            let nics = fabric.nics_of(gpu);
-            nics.get(channel as usize % nics.len().max(1)).copied()
-        };
         let of_place = |gpu: DeviceId, place: u32| {
             let node = &fabric.nodes()[fabric.device(gpu).node? as usize];
             Some(node.gpus[place as usize % node.gpus.len().max(1)])
         };
-        let (Some(src_own), Some(dst_own)) = (own(a), own(b)) else { return (Via::Auto, None) };
+        let (mut src_gpu, mut dst_gpu) = (a, b);
         if let Rail::OfGpu(place) = rail
             && self.machine.comm.facts().pxn
             && let (Some(relay), Some(near)) = (of_place(a, place), of_place(b, place))
-            && let (Some(src), Some(dst)) = (own(relay), own(near))
+            && (relay == a || fabric.nvlinks(a, relay) > 0)
+            && !fabric.nics_of(relay).is_empty()
+            && !fabric.nics_of(near).is_empty()
         {
-            if relay == a {
-                return (Via::Nics { src, dst }, Some((src, dst)));
-            }
-            if fabric.nvlinks(a, relay) > 0 {
-                return (Via::Pxn { relay, src, dst }, Some((src, dst)));
-            }
+            (src_gpu, dst_gpu) = (relay, near);
         }
-        (Via::Nics { src: src_own, dst: dst_own }, Some((src_own, dst_own)))
+        let (src, dst) = (fabric.nics_of(src_gpu), fabric.nics_of(dst_gpu));
+        let count = src.len().min(dst.len()).min(MERGED_NICS);
+        if count == 0 {
+            return vec![Port { via: Via::Auto, nics: None }];
+        }
+        (0..count)
+            .map(|k| {
+                let (src, dst) = (src[k], dst[k]);
+                let via = if src_gpu == a { Via::Nics { src, dst } } else { Via::Pxn { relay: src_gpu, src, dst } };
+                Port { via, nics: Some((src, dst)) }
+            })
+            .collect()
     }
 
     /// The link from a GPU up to its NVSwitch plane, and the one down.

@@ -101,6 +101,10 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// NICs of a GPU that the library drives as one device (`NCCL_NET_MAX_DEVS_PER_NIC`, NCCL 2.23 on; network plugins did so
+/// before).
+pub(crate) const MERGED_NICS: usize = 4;
+
 /// What NCCL's topology detection would find.
 fn facts(
     fabric: &Fabric,
@@ -138,11 +142,13 @@ fn facts(
         .first()
         .and_then(|nic| fabric.links().iter().find(|l| l.from == *nic && l.class.is_network()))
         .map_or(0.0, |l| nic_gbps((l.rate.get() / 125_000) as u32));
+    // Ports of one GPU's NICs are one device to the library, which stripes requests over them.
+    let merged = nics.len().clamp(1, MERGED_NICS);
     let nic_count: u32 = {
         let mut list: Vec<DeviceId> = first.iter().flat_map(|r| fabric.nics_of(at(*r)).iter().copied()).collect();
         list.sort_unstable();
         list.dedup();
-        list.len() as u32
+        (list.len() / merged).max(usize::from(!list.is_empty())) as u32
     };
     let nic_path = nics.first().map_or(PathType::Dis, |nic| path_type(fabric.path_class(at(first[0]), *nic)));
     let near = nics.first().map_or(1, |nic| {
@@ -162,7 +168,7 @@ fn facts(
         multicast: switch && gpu.sm >= 90,
         nics_per_node: if nodes > 1 { nic_count } else { nic_count.max(1) },
         gpus_near_nic: near.max(1),
-        nic_gbps: nic_rate,
+        nic_gbps: nic_rate * merged as f64,
         nic_pci_gbps: pci,
         nic_path,
         nic_latency_us: 0.0,

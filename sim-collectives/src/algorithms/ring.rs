@@ -31,69 +31,87 @@ impl Algorithm for Ring {
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
-        for work in &call.channels {
-            let ring = call.group.ring(work.channel);
-            match operation {
-                Operation::Broadcast | Operation::Reduce => chain(lanes, operation, work, &ring, call.root),
-                _ => around(lanes, operation, work, &ring),
+        match operation {
+            Operation::Broadcast | Operation::Reduce => {
+                for work in &call.channels {
+                    chain(lanes, operation, work, &call.group.ring(work.channel), call.root);
+                }
             }
+            _ => around(lanes, operation, call),
         }
     }
 }
 
-/// The connection from each position of the ring to the next, leaving and entering nodes by the channel's rail.
-fn connections(lanes: &mut dyn LaneSink, work: &ChannelWork, ring: &[u32], closed: bool) -> Vec<u32> {
-    let n = ring.len();
-    let links = if closed { n } else { n - 1 };
-    (0..links)
-        .map(|i| {
-            let rail = Rail::OfGpu(work.channel);
-            let peers = Peers::Pair { from: ring[i], to: ring[(i + 1) % n], rail };
-            lanes.connect(peers, work.channel, work.slots)
-        })
-        .collect()
+/// A channel's closed ring.
+struct Channel<'a> {
+    work: &'a ChannelWork,
+    layout: u32,
+    order: Vec<u32>,
+    /// The place of each rank.
+    place: Vec<u32>,
+    /// The connection from each place to the next.
+    next: Vec<u32>,
 }
 
-fn around(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, ring: &[u32]) {
-    let n = ring.len() as u32;
-    if n == 1 {
-        let layout = lanes.layout(work.loops_of(1));
-        lanes.lane(ring[0], work.channel, layout, &[LaneOp::new(Action::REDUCE_STORE, Work::Ring, 0)]);
-        return;
+/// All channels' rings, written rank by rank, so that what a rank uses lies together.
+fn around(lanes: &mut dyn LaneSink, operation: Operation, call: &Call) {
+    let n = call.group.ranks();
+    // Chunks are named by places in the ring, so that a lane goes through them with one stride.
+    let mut channels: Vec<Channel<'_>> = call
+        .channels
+        .iter()
+        .map(|work| {
+            let order = call.group.ring(work.channel);
+            let mut place = vec![0; n as usize];
+            for (i, rank) in order.iter().enumerate() {
+                place[*rank as usize] = i as u32;
+            }
+            let layout = match operation {
+                Operation::AllReduce => work.loops_of(n),
+                _ => work.parts_of(n),
+            };
+            Channel { work, layout: lanes.layout(layout), order, place, next: vec![0; n as usize] }
+        })
+        .collect();
+    for rank in 0..n {
+        for channel in &mut channels {
+            if n > 1 {
+                let place = channel.place[rank as usize];
+                let to = channel.order[((place + 1) % n) as usize];
+                let peers = Peers::Pair { from: rank, to, rail: Rail::OfGpu(channel.work.channel) };
+                channel.next[place as usize] = lanes.connect(peers, channel.work.channel, channel.work.slots);
+            }
+        }
     }
-    let next = connections(lanes, work, ring, true);
-    // Chunks are named by their place in the ring for an all-reduce, and by their rank otherwise; a lane's stride
-    // through the ring's places is constant only if names follow places.
-    let layout = match operation {
-        Operation::AllReduce => work.loops_of(n),
-        _ => work.parts_of(n),
-    };
-    let layout = lanes.layout(layout);
-    for i in 0..n {
-        let send = End::of(next[i as usize]);
-        let recv = End::of(next[((i + n - 1) % n) as usize]);
-        let back = n - 1;
-        let op = |action, chunk| LaneOp::new(action, Work::Ring, chunk % n);
-        let ops = match operation {
-            Operation::AllReduce => vec![
-                op(Action::REDUCE_SEND, i + n - 1).send(send),
-                op(Action::REDUCE_SEND, i + n - 2).recv(recv).send(send).times(n - 2, back),
-                op(Action::REDUCE_STORE, i).recv(recv).send(send),
-                op(Action::STORE, i + n - 1).recv(recv).send(send).times(n - 2, back),
-                op(Action::STORE, i + 1).recv(recv),
-            ],
-            Operation::ReduceScatter => vec![
-                op(Action::REDUCE_SEND, i + n - 1).send(send),
-                op(Action::REDUCE_SEND, i + n - 2).recv(recv).send(send).times(n - 2, back),
-                op(Action::REDUCE_STORE, i).recv(recv),
-            ],
-            _ => vec![
-                op(Action::REDUCE_STORE, i).send(send),
-                op(Action::STORE, i + n - 1).recv(recv).send(send).times(n - 2, back),
-                op(Action::STORE, i + 1).recv(recv),
-            ],
-        };
-        lanes.lane(ring[i as usize], work.channel, layout, &ops);
+    for rank in 0..n {
+        for channel in &channels {
+            let i = channel.place[rank as usize];
+            let send = End::of(channel.next[i as usize]);
+            let recv = End::of(channel.next[((i + n - 1) % n) as usize]);
+            let back = n.saturating_sub(1);
+            let op = |action, chunk| LaneOp::new(action, Work::Ring, chunk % n);
+            let ops = match operation {
+                _ if n == 1 => vec![op(Action::REDUCE_STORE, 0)],
+                Operation::AllReduce => vec![
+                    op(Action::REDUCE_SEND, i + n - 1).send(send),
+                    op(Action::REDUCE_SEND, i + n - 2).recv(recv).send(send).times(n - 2, back),
+                    op(Action::REDUCE_STORE, i).recv(recv).send(send),
+                    op(Action::STORE, i + n - 1).recv(recv).send(send).times(n - 2, back),
+                    op(Action::STORE, i + 1).recv(recv),
+                ],
+                Operation::ReduceScatter => vec![
+                    op(Action::REDUCE_SEND, i + n - 1).send(send),
+                    op(Action::REDUCE_SEND, i + n - 2).recv(recv).send(send).times(n - 2, back),
+                    op(Action::REDUCE_STORE, i).recv(recv),
+                ],
+                _ => vec![
+                    op(Action::REDUCE_STORE, i).send(send),
+                    op(Action::STORE, i + n - 1).recv(recv).send(send).times(n - 2, back),
+                    op(Action::STORE, i + 1).recv(recv),
+                ],
+            };
+            lanes.lane(rank, channel.work.channel, channel.layout, &ops);
+        }
     }
 }
 
@@ -105,7 +123,13 @@ fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, rin
         Operation::Broadcast => (0..n).map(|i| ring[(at + i) % n]).collect(),
         _ => (1..=n).map(|i| ring[(at + i) % n]).collect(),
     };
-    let next = connections(lanes, work, &order, false);
+    let next: Vec<u32> = order
+        .windows(2)
+        .map(|pair| {
+            let peers = Peers::Pair { from: pair[0], to: pair[1], rail: Rail::OfGpu(work.channel) };
+            lanes.connect(peers, work.channel, work.slots)
+        })
+        .collect();
     let layout = lanes.layout(work.loops_of(1));
     for (i, rank) in order.iter().enumerate() {
         let (first, last) = (i == 0, i + 1 == n);
