@@ -62,7 +62,7 @@ fn play(bencher: Bencher<'_, '_>, fabric: &Fabric, program: &Program) {
     let network = fabric.network();
     let run = || {
         let mut engine = Engine::<RadixStore>::new(&network, fabric.mtu(), Limits::default());
-        engine.load(program, Time::ZERO).expect("it fits");
+        engine.load(program.clone(), Time::ZERO).expect("it fits");
         let reason = engine.run(|_, _| {});
         engine.finish(reason).engine.segment_hops
     };

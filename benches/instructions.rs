@@ -35,7 +35,7 @@ fn play(case: usize) {
     }
     let program = machine.plan(&request).and_then(|p| p.program(&machine, 1)).expect("a sound call");
     let mut engine = Engine::<RadixStore>::new(&fabric.network(), fabric.mtu(), Limits::default());
-    engine.load(&program, Time::ZERO).expect("it fits");
+    engine.load(program, Time::ZERO).expect("it fits");
     let reason = engine.run(|_, _| {});
     let counters = engine.finish(reason).engine;
     println!("{} {}", counters.segment_hops, counters.events);

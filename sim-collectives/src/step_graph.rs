@@ -219,7 +219,7 @@ impl Run<'_> {
             }
             Work::Transfers(messages) => Ok(transfers(messages, self.mtu)),
         };
-        let loaded = program.map_err(ExecuteError::from).and_then(|p| Ok(engine.load(&p, at)?));
+        let loaded = program.map_err(ExecuteError::from).and_then(|p| Ok(engine.load(p, at)?));
         match loaded {
             Ok(number) => {
                 self.of_program.resize(number as usize + 1, usize::MAX);

@@ -52,7 +52,7 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
     });
     let plan: Vec<Vec<Exchange>> = (0..n).map(&rounds).collect();
     // One connection per (sender, receiver, part), numbered by sender.
-    let mut first = BTreeMap::new();
+    let mut first: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.len()];
     for (from, exchanges) in plan.iter().enumerate() {
         let from = from as u32;
         for (exchange, to) in exchanges.iter().filter_map(|e| Some((e, e.to?))).filter(|(_, to)| *to != from) {
@@ -60,10 +60,18 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
             for part in 0..parts {
                 let channel = p2p.channel(exchange.round, part);
                 let index = lanes.connect(Peers::Pair { from, to, rail }, channel, p2p.slots);
-                first.entry((from, to)).or_insert(index);
+                if part == 0 {
+                    first[from as usize].push((to, index));
+                }
             }
         }
+        first[from as usize].sort_unstable();
     }
+    let connection = |from: u32, to: u32, part: u32| {
+        let list = &first[from as usize];
+        let at = list.binary_search_by_key(&to, |(to, _)| *to);
+        End::of(at.map_or(0, |at| list[at].1) + part)
+    };
     for (rank, exchanges) in plan.iter().enumerate() {
         let rank = rank as u32;
         let block = |from: u32, to: u32| (u64::from(from) * u64::from(n) + u64::from(to)) * u64::from(parts);
@@ -93,12 +101,12 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
                             send = if to == rank {
                                 LaneOp { block, ..op(Action::REDUCE_STORE) }
                             } else {
-                                let end = End::of(first[&(rank, to)] + part);
+                                let end = connection(rank, to, *part);
                                 LaneOp { block, ..op(Action::REDUCE_SEND).send(end) }
                             };
                         }
                         if let Some(from) = exchange.from.filter(|from| *from != rank) {
-                            let end = End::of(first[&(from, rank)] + part);
+                            let end = connection(from, rank, *part);
                             recv = LaneOp { block: block(from, rank), ..op(Action::STORE).recv(end) };
                         }
                     }

@@ -1,5 +1,7 @@
 //! Taking a program in: its arenas are appended to the engine's, with every index moved by what is there already.
 
+use std::collections::VecDeque;
+
 use super::state::{
     BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState,
     ProgramState, RecvState, Ring, Segment, SendState, Slot,
@@ -7,9 +9,9 @@ use super::state::{
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
 use crate::ids::LaneId;
-use crate::program::{Credit, OpKind, Program, Sink, Slice};
+use crate::program::{Conn, Credit, Flow, Kernel, Lane, Op, OpKind, Program, Sender, Sink, Slice};
 use crate::queue::Store;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Why a program can't be loaded: a width of the event's word is exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +27,33 @@ pub enum LoadError {
     Route(usize),
 }
 
+/// Where the parts of a program begin in the engine's arenas.
+struct Bases {
+    routes: usize,
+    flows: usize,
+    conns: usize,
+    senders: usize,
+    receivers: usize,
+    junctions: usize,
+    recv_ends: usize,
+    send_ends: usize,
+    costs: usize,
+    layouts: usize,
+    ops: usize,
+    lanes: usize,
+    barriers: usize,
+    kernels: usize,
+}
+
+/// Appends without a copy where there is nothing yet.
+fn append<T>(to: &mut Vec<T>, mut from: Vec<T>) {
+    if to.is_empty() {
+        *to = from;
+    } else {
+        to.append(&mut from);
+    }
+}
+
 fn moved(range: &Slice, by: usize) -> Slice {
     range.start + by as u32..range.end + by as u32
 }
@@ -34,7 +63,7 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     /// If the program, with what runs already, is larger than the engine can number.
-    pub fn load(&mut self, program: &Program, start: Time) -> Result<u32, LoadError> {
+    pub fn load(&mut self, program: Program, start: Time) -> Result<u32, LoadError> {
         if self.live == 0 && self.moving == 0 {
             self.forget();
         }
@@ -51,23 +80,24 @@ impl<S: Store> Engine<S> {
         let start = start.max(self.now());
         let number = self.programs.len() as u32;
         let first_kernel = self.kernels.len();
-        self.load_transport(program);
-        self.find_series(program);
-        self.load_lanes(program, number);
+        let starts: Vec<Span> = program.kernels.iter().map(|k| k.start).collect();
+        let (iterations, floor) = (program.iterations.max(1), program.launch_floor);
+        self.find_series(&program);
+        self.load_parts(program, number);
         self.programs.push(ProgramState {
             kernels: first_kernel as u32..self.kernels.len() as u32,
-            running: program.kernels.len() as u32,
-            iterations: program.iterations.max(1),
-            floor: program.launch_floor,
+            running: starts.len() as u32,
+            iterations,
+            floor,
             end: start,
         });
         self.live += 1;
-        if program.kernels.is_empty() {
+        if starts.is_empty() {
             self.live -= 1;
             self.notices.push(Notice::Program { program: number, ended: start });
         }
-        for (i, kernel) in program.kernels.iter().enumerate() {
-            self.start_kernel((first_kernel + i) as u32, start + kernel.start);
+        for (i, after) in starts.into_iter().enumerate() {
+            self.start_kernel((first_kernel + i) as u32, start + after);
         }
         Ok(number)
     }
@@ -119,39 +149,97 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    fn load_transport(&mut self, program: &Program) {
-        let (routes, flows) = (self.routes.len(), self.flows.len());
-        let (senders, receivers) = (self.senders.len(), self.receivers.len());
-        let (conns, junctions) = (self.conns.len(), self.junctions.len());
-        self.routes.extend_from_slice(&program.routes);
-        for flow in &program.flows {
-            self.flows.push(FlowState {
-                lone: Segment::default(),
-                current: Message::default(),
-                route: flow.route.start + routes as u32,
-                segment: flow.segment.get().clamp(1, 1 << 30) as u32,
-                segments: Ring::EMPTY,
-                next: 0,
-                oldest: 0,
-                messages: Ring::EMPTY,
-                first: 0,
-                posted: 0,
-                sink: match flow.sink {
-                    Sink::Receiver(r) => Sink::Receiver(r + receivers as u32),
-                    Sink::Junction(j) => Sink::Junction(j + junctions as u32),
-                    Sink::Credit(s) => Sink::Credit(s + senders as u32),
-                },
-                delivered: 0,
-                rate: NONE,
-                turn: 0,
-                turns: 1,
-                hops: flow.route.len() as u8,
-                active: false,
-                waits: false,
-            });
-        }
-        for sender in &program.senders {
-            let range = moved(&sender.flows, flows);
+    /// Appends the parts of a program, each dropped as soon as it is taken over, so that a large one is not held twice.
+    fn load_parts(&mut self, program: Program, number: u32) {
+        let at = Bases {
+            routes: self.routes.len(),
+            flows: self.flows.len(),
+            conns: self.conns.len(),
+            senders: self.senders.len(),
+            receivers: self.receivers.len(),
+            junctions: self.junctions.len(),
+            recv_ends: self.recv_ends.len(),
+            send_ends: self.send_ends.len(),
+            costs: self.costs.len(),
+            layouts: self.layouts.len(),
+            ops: self.ops.len(),
+            lanes: self.lanes.len(),
+            barriers: self.barriers.len(),
+            kernels: self.kernels.len(),
+        };
+        let Program {
+            routes,
+            flows,
+            conns,
+            senders,
+            receivers,
+            junctions,
+            recv_ends,
+            send_ends,
+            costs,
+            layouts,
+            ops,
+            lanes,
+            barriers,
+            kernels,
+            ..
+        } = program;
+        append(&mut self.routes, routes);
+        self.load_flows(flows, &at);
+        self.load_ends(senders, receivers, &at);
+        self.load_conns(conns, &at);
+        self.junctions.extend(junctions.into_iter().map(|junction| JunctionState {
+            inputs: junction.inputs.max(1),
+            outputs: moved(&junction.outputs, at.flows),
+            first: 0,
+            waiting: VecDeque::new(),
+        }));
+        append(&mut self.costs, costs);
+        append(&mut self.layouts, layouts);
+        append(&mut self.recv_ends, recv_ends.into_iter().map(|r| r + at.receivers as u32).collect());
+        append(&mut self.send_ends, send_ends.into_iter().map(|s| s + at.senders as u32).collect());
+        self.load_ops(ops, &at);
+        self.load_lanes(&lanes, &at);
+        self.barriers.extend(barriers.into_iter().map(|b| BarrierState {
+            lanes: moved(&b, at.lanes),
+            here: 0,
+            latest: Time::ZERO,
+        }));
+        self.load_kernels(&kernels, &lanes, number, &at);
+    }
+
+    fn load_flows(&mut self, flows: Vec<Flow>, at: &Bases) {
+        self.flows.reserve_exact(flows.len());
+        self.flows.extend(flows.into_iter().map(|flow| FlowState {
+            lone: Segment::default(),
+            current: Message::default(),
+            route: flow.route.start + at.routes as u32,
+            segment: flow.segment.get().clamp(1, 1 << 30) as u32,
+            segments: Ring::EMPTY,
+            next: 0,
+            oldest: 0,
+            messages: Ring::EMPTY,
+            first: 0,
+            posted: 0,
+            sink: match flow.sink {
+                Sink::Receiver(r) => Sink::Receiver(r + at.receivers as u32),
+                Sink::Junction(j) => Sink::Junction(j + at.junctions as u32),
+                Sink::Credit(s) => Sink::Credit(s + at.senders as u32),
+            },
+            delivered: 0,
+            rate: NONE,
+            turn: 0,
+            turns: 1,
+            hops: flow.route.len() as u8,
+            active: false,
+            waits: false,
+        }));
+    }
+
+    fn load_ends(&mut self, senders: Vec<Sender>, receivers: Vec<u16>, at: &Bases) {
+        self.senders.reserve_exact(senders.len());
+        for sender in senders {
+            let range = moved(&sender.flows, at.flows);
             if !sender.split {
                 for (turn, flow) in range.clone().enumerate() {
                     self.flows[flow as usize].turn = turn as u16;
@@ -163,39 +251,42 @@ impl<S: Store> Engine<S> {
                 flows: range,
                 split: sender.split,
                 latency: sender.latency,
-                signals: sender.signals.map_or(NONE, |r| r + receivers as u32),
+                signals: sender.signals.map_or(NONE, |r| r + at.receivers as u32),
                 posted: 0,
                 waiter: NONE,
             });
         }
-        for &parts in &program.receivers {
-            self.receivers.push(RecvState {
-                conn: NONE,
-                arrived: 0,
-                consumed: 0,
-                waiter: NONE,
-                parts: parts.max(1),
-                unordered: false,
-                ring: Ring::EMPTY,
-            });
-        }
-        for (i, conn) in program.conns.iter().enumerate() {
+        self.receivers.reserve_exact(receivers.len());
+        self.receivers.extend(receivers.into_iter().map(|parts| RecvState {
+            conn: NONE,
+            arrived: 0,
+            consumed: 0,
+            waiter: NONE,
+            parts: parts.max(1),
+            unordered: false,
+            ring: Ring::EMPTY,
+        }));
+    }
+
+    fn load_conns(&mut self, conns: Vec<Conn>, at: &Bases) {
+        self.conns.reserve_exact(conns.len());
+        for (i, conn) in conns.into_iter().enumerate() {
             let slots = 1u32 << conn.slots.max(1).ilog2();
             let ring = self.slots.take(slots);
             for k in 0..slots {
                 self.slots.items[ring.at(k)] = Slot::default();
             }
-            let senders = moved(&conn.senders, senders);
-            let receivers = moved(&conn.receivers, receivers);
-            let flows_of_conn: usize = senders.clone().map(|s| self.senders[s as usize].flows.len()).sum();
+            let senders = moved(&conn.senders, at.senders);
+            let receivers = moved(&conn.receivers, at.receivers);
+            let flows: usize = senders.clone().map(|s| self.senders[s as usize].flows.len()).sum();
             for s in senders.clone() {
-                self.senders[s as usize].conn = (conns + i) as u32;
+                self.senders[s as usize].conn = (at.conns + i) as u32;
             }
             for r in receivers.clone() {
                 let receiver = &mut self.receivers[r as usize];
-                receiver.conn = (conns + i) as u32;
+                receiver.conn = (at.conns + i) as u32;
                 // In-switch reduction delivers one flow however many senders there are.
-                receiver.unordered = receiver.parts > 1 || (flows_of_conn > 1 && senders.len() == 1);
+                receiver.unordered = receiver.parts > 1 || (flows > 1 && senders.len() == 1);
                 if receiver.unordered {
                     receiver.ring = self.parts.take(slots.max(2));
                     for k in 0..receiver.ring.capacity() {
@@ -204,60 +295,48 @@ impl<S: Store> Engine<S> {
                 }
             }
             let credit = match conn.credit {
-                Credit::Message { flow, bytes, delay } => Credit::Message { flow: flow + flows as u32, bytes, delay },
+                Credit::Message { flow, bytes, delay } => {
+                    Credit::Message { flow: flow + at.flows as u32, bytes, delay }
+                }
                 after @ Credit::After(_) => after,
             };
             self.conns.push(ConnState { senders, receivers: receivers.len() as u32, slots: ring, credit, credited: 0 });
         }
-        for junction in &program.junctions {
-            self.junctions.push(JunctionState {
-                inputs: junction.inputs.max(1),
-                outputs: moved(&junction.outputs, flows),
-                first: 0,
-                waiting: std::collections::VecDeque::new(),
-            });
-        }
-        self.recv_ends.extend(program.recv_ends.iter().map(|r| r + receivers as u32));
-        self.send_ends.extend(program.send_ends.iter().map(|s| s + senders as u32));
     }
 
-    fn load_lanes(&mut self, program: &Program, number: u32) {
-        let senders = self.senders.len() - program.senders.len();
-        let receivers = self.receivers.len() - program.receivers.len();
-        let (recv_ends, send_ends) =
-            (self.recv_ends.len() - program.recv_ends.len(), self.send_ends.len() - program.send_ends.len());
-        let (costs, layouts, ops) = (self.costs.len(), self.layouts.len(), self.ops.len());
-        let (lanes, barriers, kernels) = (self.lanes.len(), self.barriers.len(), self.kernels.len());
-        self.costs.extend_from_slice(&program.costs);
-        self.layouts.extend_from_slice(&program.layouts);
-        // Barriers of a program stand before the step that they guard.
-        let ends = |range: &Slice, arena: &[u32], base: usize, moved_by: usize| {
-            let count = range.len() as u16;
-            let at = if count == 1 { arena[range.start as usize] + moved_by as u32 } else { range.start + base as u32 };
-            (at, count)
+    fn load_ops(&mut self, ops: Vec<Op>, at: &Bases) {
+        // A lone end is kept in the operation; several stay in the arena.
+        let ends = |range: &Slice, arena: &[u32], base: usize| {
+            let first = range.start + base as u32;
+            (if range.len() == 1 { arena[first as usize] } else { first }, range.len() as u16)
         };
-        for op in &program.ops {
+        self.ops.reserve_exact(ops.len());
+        for op in ops {
             let OpKind::Step { recv, send, cost } = &op.kind;
-            let (recv, recvs) = ends(recv, &program.recv_ends, recv_ends, receivers);
-            let (send, sends) = ends(send, &program.send_ends, send_ends, senders);
+            let (recv, recvs) = ends(recv, &self.recv_ends, at.recv_ends);
+            let (send, sends) = ends(send, &self.send_ends, at.send_ends);
             self.ops.push(OpState {
                 recv,
                 send,
                 recvs,
                 sends,
-                barrier: op.barrier.map_or(NONE, |b| b + barriers as u32),
-                cost: cost + costs as u32,
+                barrier: op.barrier.map_or(NONE, |b| b + at.barriers as u32),
+                cost: cost + at.costs as u32,
                 repeat: op.repeat,
                 chunk: op.chunk,
                 stride: op.stride,
             });
         }
-        self.lanes.extend(program.lanes.iter().map(|lane| {
-            let layout = lane.layout as usize + layouts;
+    }
+
+    fn load_lanes(&mut self, lanes: &[Lane], at: &Bases) {
+        self.lanes.reserve_exact(lanes.len());
+        self.lanes.extend(lanes.iter().map(|lane| {
+            let layout = lane.layout as usize + at.layouts;
             LaneState {
-                ops: moved(&lane.ops, ops),
+                ops: moved(&lane.ops, at.ops),
                 layout: layout as u32,
-                kernel: NONE,
+                kernel: (at.kernels + lane.kernel as usize) as u32,
                 loops: self.layouts[layout].loops(),
                 pc: 0,
                 repetition: 0,
@@ -271,24 +350,21 @@ impl<S: Store> Engine<S> {
                 passed: false,
             }
         }));
-        self.barriers.extend(program.barriers.iter().map(|b| BarrierState {
-            lanes: moved(b, lanes),
-            here: 0,
-            latest: Time::ZERO,
-        }));
-        // The lanes of each kernel, in order: a counting sort.
-        let first = self.kernel_lanes.len();
-        let mut ends = vec![0u32; program.kernels.len()];
-        for lane in &program.lanes {
-            ends[lane.kernel as usize] += 1;
+    }
+
+    /// Kernels, and the lanes of each in order: a counting sort.
+    fn load_kernels(&mut self, kernels: &[Kernel], lanes: &[Lane], number: u32, at: &Bases) {
+        let mut places = vec![0u32; kernels.len()];
+        for lane in lanes {
+            places[lane.kernel as usize] += 1;
         }
-        let mut sum = first as u32;
-        for (kernel, count) in program.kernels.iter().zip(&mut ends) {
-            let lanes = sum..sum + *count;
-            sum = lanes.end;
-            *count = lanes.start;
+        let mut sum = self.kernel_lanes.len() as u32;
+        for (kernel, place) in kernels.iter().zip(&mut places) {
+            let range = sum..sum + *place;
+            sum = range.end;
+            *place = range.start;
             self.kernels.push(KernelState {
-                lanes,
+                lanes: range,
                 launch: kernel.launch,
                 program: number,
                 running: 0,
@@ -298,11 +374,10 @@ impl<S: Store> Engine<S> {
             });
         }
         self.kernel_lanes.resize(sum as usize, 0);
-        for (i, lane) in program.lanes.iter().enumerate() {
-            let place = &mut ends[lane.kernel as usize];
-            self.kernel_lanes[*place as usize] = (lanes + i) as u32;
+        for (i, lane) in lanes.iter().enumerate() {
+            let place = &mut places[lane.kernel as usize];
+            self.kernel_lanes[*place as usize] = (at.lanes + i) as u32;
             *place += 1;
-            self.lanes[lanes + i].kernel = (kernels + lane.kernel as usize) as u32;
         }
     }
 

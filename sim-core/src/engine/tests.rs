@@ -32,7 +32,7 @@ fn transfers(list: &[(Vec<LinkId>, Bytes)], segment: Bytes) -> Program {
 /// When each kernel ended, and the outcome.
 fn play<S: Store>(network: &Network, program: &Program) -> (Vec<Span>, crate::outcome::Outcome) {
     let mut engine = Engine::<S>::new(network, MTU, Limits::default());
-    engine.load(program, Time::ZERO).unwrap();
+    engine.load(program.clone(), Time::ZERO).unwrap();
     let mut ends = vec![Span::ZERO; program.kernels.len()];
     let reason = engine.run(|_, notice| {
         if let Notice::Kernel { kernel, ended, .. } = notice {
@@ -294,7 +294,7 @@ fn a_cycle_of_waits_is_a_deadlock_and_not_a_hang() {
     b.lane(k, layout, |l| l.step(&[back.recv], &[there.send], cost, 1, 0, 0));
     b.lane(k, layout, |l| l.step(&[there.recv], &[back.send], cost, 1, 0, 0));
     let mut engine = Engine::<RadixStore>::new(&network, MTU, Limits::default());
-    engine.load(&b.finish(), Time::ZERO).unwrap();
+    engine.load(b.finish(), Time::ZERO).unwrap();
     let reason = engine.run(|_, _| {});
     let outcome = engine.finish(reason);
     assert_eq!(reason, StopReason::Deadlock);
@@ -308,14 +308,14 @@ fn kernels_repeat_back_to_back_and_programs_can_follow() {
     program.iterations = 3;
     program.kernels[0].launch = Span::from_us(5);
     let mut engine = Engine::<RadixStore>::new(&network, MTU, Limits::default());
-    engine.load(&program, Time::ZERO).unwrap();
+    engine.load(program.clone(), Time::ZERO).unwrap();
     let mut ends = Vec::new();
     let mut more = 1;
     let reason = engine.run(|engine, notice| match notice {
         Notice::Kernel { ended, .. } => ends.push(ended.as_us()),
         Notice::Program { ended, .. } if more > 0 => {
             more -= 1;
-            engine.load(&program, ended + Span::from_us(10)).unwrap();
+            engine.load(program.clone(), ended + Span::from_us(10)).unwrap();
         }
         _ => {}
     });
@@ -329,7 +329,7 @@ fn limits_stop_a_run() {
     let program = transfers(&[(route, Bytes::mib(64))], MTU);
     let run = |limits| {
         let mut engine = Engine::<RadixStore>::new(&network, MTU, limits);
-        engine.load(&program, Time::ZERO).unwrap();
+        engine.load(program.clone(), Time::ZERO).unwrap();
         let reason = engine.run(|_, _| {});
         (reason, engine.finish(reason))
     };
