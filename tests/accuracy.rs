@@ -18,8 +18,11 @@ use serde::Deserialize;
 /// The largest size that is played here; larger rows say the same, and cost as much as all others together.
 const LARGEST: u64 = 4 << 30;
 
+/// A run, values of timing parameters, and where those come from.
+type CrossFit = (&'static str, &'static [(&'static str, f64)], &'static str);
+
 /// Groups that were fitted on a run, and the values that another run gives for them (by the same fit).
-const CROSS_FITTED: &[(&str, &[(&str, f64)], &str)] = &[
+const CROSS_FITTED: &[CrossFit] = &[
     (
         "h100-1n8-aws-p5-nvls-allreduce",
         &[("nvls.loop_us", 3.9), ("nvls.rate_gbps", 18.4), ("ring_ll.thread_us", 0.27), ("ring_ll.rate_gbps", 8.5)],
