@@ -15,7 +15,7 @@ use sim_topology::{Catalogue, Fabric, FabricSpec};
 
 /// Name, nodes, operation, bytes, whether a ring on 16 channels is forced.
 const CASES: &[(&str, u32, Operation, u64, bool)] = &[
-    ("all_to_all, 128 GPUs, 16 KiB a pair", 16, Operation::AllToAll, 16 * 128 << 10, false),
+    ("all_to_all, 128 GPUs, 16 KiB a pair", 16, Operation::AllToAll, (16 * 128) << 10, false),
     ("all_to_all, 128 GPUs, 1 MiB a pair", 16, Operation::AllToAll, 128 << 20, false),
     ("ring all_reduce, 16 GPUs, 64 MiB", 2, Operation::AllReduce, 64 << 20, true),
     ("nvls all_reduce, 8 GPUs, 64 MiB", 1, Operation::AllReduce, 64 << 20, false),
