@@ -10,6 +10,8 @@
 use core::ops::Range;
 
 use crate::ids::LinkId;
+use crate::path_choice::AnyPathChoice;
+use crate::rate_control::AnyRateControl;
 use crate::units::{Bytes, PsPerByte, Span};
 
 /// A range of an arena of the [`Program`].
@@ -53,6 +55,19 @@ pub enum Credit {
         /// Time from the end of the consuming operation to the posting.
         delay: Span,
     },
+}
+
+/// A flow whose rate, or whose path segment by segment, is decided at run time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Managed {
+    /// Index in [`Program::flows`].
+    pub flow: u32,
+    /// How fast it may send.
+    pub rate: AnyRateControl,
+    /// Which path a segment takes.
+    pub choice: AnyPathChoice,
+    /// The paths beside the flow's own, ranges of [`Program::routes`], all of its length.
+    pub paths: Vec<Slice>,
 }
 
 /// A connection: `senders` send ends and `receivers` receive ends share `slots` slots.
@@ -218,12 +233,14 @@ pub struct Kernel {
 }
 
 /// Everything of one collective, transfer list or step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Arena of routes.
     pub routes: Vec<LinkId>,
     /// The flows; their order is their order among simultaneous events.
     pub flows: Vec<Flow>,
+    /// Flows that are managed at run time; the others send at line rate on their one path.
+    pub managed: Vec<Managed>,
     /// The connections.
     pub conns: Vec<Conn>,
     /// Send ends.

@@ -36,7 +36,7 @@ impl<S: Store> Engine<S> {
             if state.oldest == state.next {
                 self.moving += 1;
             }
-            let segment = Segment { tail, hop: 0, done: false, ..segment };
+            let segment = Segment { tail, route: state.route, hop: 0, done: false, ..segment };
             self.engine.bytes_forked += u64::from(segment.bytes);
             let link = self.routes[state.route as usize];
             if self.links[link.index()].queued {

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use super::state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState,
-    ProgramState, RecvState, Ring, Segment, SendState, Slot,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message, NONE,
+    OpState, ProgramState, RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
 use crate::ids::LaneId;
-use crate::program::{Conn, Credit, Flow, Kernel, Lane, Op, OpKind, Program, Sender, Sink, Slice};
+use crate::program::{Conn, Credit, Flow, Kernel, Lane, Managed, Op, OpKind, Program, Sender, Sink, Slice};
 use crate::queue::Store;
 use crate::units::{Span, Time};
 
@@ -123,7 +123,7 @@ impl<S: Store> Engine<S> {
         self.barriers.clear();
         self.kernels.clear();
         self.kernel_lanes.clear();
-        self.rates.clear();
+        self.managed.clear();
         for link in &mut self.links {
             link.feeder = NONE;
             link.series = false;
@@ -132,8 +132,9 @@ impl<S: Store> Engine<S> {
 
     /// Finds the links that only one other feeds, over all programs that are loaded.
     fn find_series(&mut self, program: &Program) {
-        for flow in &program.flows {
-            let route = &program.routes[flow.route.start as usize..flow.route.end as usize];
+        let chosen = program.managed.iter().flat_map(|m| &m.paths);
+        for range in program.flows.iter().map(|f| &f.route).chain(chosen) {
+            let route = &program.routes[range.start as usize..range.end as usize];
             let mut feeder = MANY;
             for link in route {
                 let state = &mut self.links[link.index()];
@@ -170,6 +171,7 @@ impl<S: Store> Engine<S> {
         let Program {
             routes,
             flows,
+            managed,
             conns,
             senders,
             receivers,
@@ -182,10 +184,12 @@ impl<S: Store> Engine<S> {
             lanes,
             barriers,
             kernels,
-            ..
+            iterations: _,
+            launch_floor: _,
         } = program;
         append(&mut self.routes, routes);
         self.load_flows(flows, &at);
+        self.load_managed(managed, &at);
         self.load_ends(senders, receivers, &at);
         self.load_conns(conns, &at);
         self.junctions.extend(junctions.into_iter().map(|junction| JunctionState {
@@ -227,13 +231,39 @@ impl<S: Store> Engine<S> {
                 Sink::Credit(s) => Sink::Credit(s + at.senders as u32),
             },
             delivered: 0,
-            rate: NONE,
+            managed: NONE,
             turn: 0,
             turns: 1,
             hops: flow.route.len() as u8,
             active: false,
             waits: false,
         }));
+    }
+
+    fn load_managed(&mut self, managed: Vec<Managed>, at: &Bases) {
+        for managed in managed {
+            let state = &mut self.flows[managed.flow as usize + at.flows];
+            state.managed = self.managed.len() as u32;
+            let others = managed.paths.iter().filter(|p| p.len() == usize::from(state.hops));
+            let paths: Vec<u32> =
+                core::iter::once(state.route).chain(others.map(|p| p.start + at.routes as u32)).collect();
+            let link = |path: &u32, hop: u32| self.routes[(path + hop) as usize];
+            let parts = |hop: &u32| paths.iter().any(|p| link(p, *hop) != link(&paths[0], *hop));
+            let parting = (0..u32::from(state.hops)).find(parts).unwrap_or(0);
+            self.managed.push(ManagedState {
+                rate: managed.rate,
+                choice: managed.choice,
+                paths,
+                parting,
+                outstanding: 0,
+                sent: VecDeque::new(),
+                delivered: 0,
+                posted: 0,
+                ends: VecDeque::new(),
+                held: false,
+                timer: Time::MAX,
+            });
+        }
     }
 
     fn load_ends(&mut self, senders: Vec<Sender>, receivers: Vec<u16>, at: &Bases) {

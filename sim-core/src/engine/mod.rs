@@ -8,6 +8,7 @@
 //! A segment costs one event per link (its head's arrival there; the first link's is the source's turn) and the last of
 //! a message one more at the end. A lane costs an event only where it was busy or blocked when its input came.
 
+mod control;
 mod finish;
 mod junction;
 mod lanes;
@@ -16,6 +17,8 @@ mod source;
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_control;
 mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -32,10 +35,11 @@ use crate::queue::{Pending, Store};
 use crate::random::mix;
 use crate::units::{Bytes, Time};
 
+use control::signal_word;
 pub use load::LoadError;
 use state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, Message, OpState, Port,
-    ProgramState, Rates, RecvState, Rings, Segment, SendState, Slot,
+    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, ManagedState, Message,
+    OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
 
 /// Bounds of a run, and what it may share with its surroundings.
@@ -113,7 +117,7 @@ pub struct Engine<S: Store = RadixStore> {
     links: Vec<LinkState>,
     ports: Vec<Port>,
     flow_control: AnyFlowControl,
-    rates: Rates,
+    managed: Vec<ManagedState>,
     routes: Vec<LinkId>,
     flows: Vec<FlowState>,
     segments: Rings<Segment>,
@@ -155,7 +159,7 @@ impl<S: Store> Engine<S> {
             links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
             ports: vec![Port::default(); links.len()],
             flow_control: AnyFlowControl::default(),
-            rates: Rates::new(),
+            managed: Vec::new(),
             routes: Vec::new(),
             flows: Vec::new(),
             segments: Rings::default(),
@@ -244,8 +248,10 @@ impl<S: Store> Engine<S> {
                     self.run_lane(lane, now);
                 }
             }
+            Phase::Port if word == signal_word(word.link_id()) => self.signal_arrived(word.link_id(), now),
             Phase::Port => self.serve_port(word.link_id(), now),
             Phase::Signal => self.signal_due(word.lane_id().0, now),
+            Phase::Timer if word.link_id() != LinkId(0) => self.rate_timer(word.flow_id().0, now),
             Phase::Timer => self.notices.push(Notice::Timer { number: word.lane_id().0, at: now }),
         }
     }

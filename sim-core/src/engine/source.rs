@@ -9,11 +9,14 @@ use super::state::{FlowState, Message, NONE, Ring, Segment};
 use crate::event::{Phase, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Time};
 
 impl<S: Store> Engine<S> {
     /// Gives `flow` a message.
     pub(super) fn post(&mut self, flow: u32, message: Message, now: Time) {
+        if self.flows[flow as usize].managed != NONE {
+            self.managed_post(flow, message.bytes);
+        }
         let state = &mut self.flows[flow as usize];
         if state.active {
             if state.posted.wrapping_sub(state.first) >= state.messages.capacity() {
@@ -38,17 +41,22 @@ impl<S: Store> Engine<S> {
     pub(super) fn source(&mut self, flow: u32, now: Time) {
         let state = &mut self.flows[flow as usize];
         let bytes = state.current.bytes.min(u64::from(state.segment)) as u32;
+        let managed = state.managed != NONE;
+        if managed && !self.window_open(flow, bytes) {
+            return;
+        }
+        let state = &mut self.flows[flow as usize];
         state.current.bytes -= u64::from(bytes);
         let last = state.current.bytes == 0;
         let packets = bytes.div_ceil(self.mtu.get() as u32);
-        let segment = Segment { tail: now, bytes, packets, hop: 0, last, done: false };
+        let mut segment = Segment { tail: now, route: state.route, bytes, packets, hop: 0, last, done: false };
         self.engine.bytes_sent += u64::from(bytes);
-        if state.rate != NONE {
-            self.rates[state.rate as usize].controller().on_send(now, Bytes::new(u64::from(bytes)));
+        if managed {
+            self.managed_send(flow, &mut segment, now);
         }
         let more = !last || self.next_message(flow);
         let state = &mut self.flows[flow as usize];
-        let link = self.routes[state.route as usize];
+        let link = self.routes[segment.route as usize];
         // Idle flows give their rings back in `release`; decide before the segment can be released.
         state.active = more;
         if self.links[link.index()].queued {
@@ -95,9 +103,9 @@ impl<S: Store> Engine<S> {
     fn book(&mut self, flow: u32, free: Time, now: Time) {
         let state = &self.flows[flow as usize];
         let mut at = ready(state, free);
-        if state.rate != NONE {
-            let pace = self.rates[state.rate as usize].pace();
-            at = at.max(now + pace.cost(Bytes::new(u64::from(state.segment))).max(Span::ZERO));
+        if state.managed != NONE {
+            let pace = self.managed[state.managed as usize].rate.pace();
+            at = at.max(now + pace.cost(Bytes::new(u64::from(state.segment))));
         }
         let link = self.routes[state.route as usize];
         self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::network::{Forwarding, LinkModel, LinkSpec};
+use crate::path_choice::AnyPathChoice;
 use crate::program::{Credit, Sink, Slice};
 use crate::rate_control::AnyRateControl;
 use crate::recorder::{LinkCounters, WAIT_BUCKETS};
@@ -83,6 +84,8 @@ impl LinkState {
 pub(crate) struct Segment {
     /// When its tail arrives where its head is.
     pub(crate) tail: Time,
+    /// Index of its path's first link.
+    pub(crate) route: u32,
     pub(crate) bytes: u32,
     pub(crate) packets: u32,
     /// Index of its next link within the route.
@@ -194,8 +197,8 @@ pub(crate) struct FlowState {
     pub(crate) sink: Sink,
     /// Messages (at a junction, segments) whose end has arrived.
     pub(crate) delivered: u32,
-    /// Index of its rate controller, or [`NONE`] at line rate.
-    pub(crate) rate: u32,
+    /// Index of what manages it at run time, or [`NONE`]: at line rate on one path.
+    pub(crate) managed: u32,
     /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
     pub(crate) turn: u16,
     pub(crate) turns: u16,
@@ -355,10 +358,31 @@ pub(crate) struct Port {
     pub(crate) queue: VecDeque<(u32, u32, Time)>,
     pub(crate) scheduled: bool,
     pub(crate) blocked: bool,
+    /// Signals of the flow control under way to it, in order: when they arrive, and their value.
+    pub(crate) signals: VecDeque<(Time, u64)>,
 }
 
-/// Rate controllers of the flows that have one.
-pub(crate) type Rates = Vec<AnyRateControl>;
+/// What a flow has beside the common state, where its rate or its path is decided at run time.
+#[derive(Clone, Debug)]
+pub(crate) struct ManagedState {
+    pub(crate) rate: AnyRateControl,
+    pub(crate) choice: AnyPathChoice,
+    /// Where the equal paths begin in the arena of routes, and the index of the first link at which they differ.
+    pub(crate) paths: Vec<u32>,
+    pub(crate) parting: u32,
+    /// Bytes sent and not delivered.
+    pub(crate) outstanding: u64,
+    /// When the segments under way were sent, in order.
+    pub(crate) sent: VecDeque<Time>,
+    /// Bytes delivered in all, and at how many each posted message is complete.
+    pub(crate) delivered: u64,
+    pub(crate) posted: u64,
+    pub(crate) ends: VecDeque<u64>,
+    /// The source waits for the window to open.
+    pub(crate) held: bool,
+    /// When the controller's next timer is due; [`Time::MAX`] if none is set.
+    pub(crate) timer: Time,
+}
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ fn shape(segment: Bytes) -> ConnShape<'static> {
 }
 
 /// One kernel a message, that ends when the message is there.
-fn transfers(list: &[(Vec<LinkId>, Bytes)], segment: Bytes) -> Program {
+pub(super) fn transfers(list: &[(Vec<LinkId>, Bytes)], segment: Bytes) -> Program {
     let mut b = ProgramBuilder::new();
     let cost = b.cost(Cost::default());
     for (route, bytes) in list {
@@ -31,7 +31,21 @@ fn transfers(list: &[(Vec<LinkId>, Bytes)], segment: Bytes) -> Program {
 
 /// When each kernel ended, and the outcome.
 fn play<S: Store>(network: &Network, program: &Program) -> (Vec<Span>, crate::outcome::Outcome) {
-    let mut engine = Engine::<S>::new(network, MTU, Limits::default());
+    finish(Engine::<S>::new(network, MTU, Limits::default()), program)
+}
+
+/// The same under a flow control.
+pub(super) fn play_with(
+    network: &Network,
+    program: &Program,
+    scheme: crate::flow_control::AnyFlowControl,
+) -> (Vec<Span>, crate::outcome::Outcome) {
+    let mut engine = Engine::<RadixStore>::new(network, MTU, Limits::default());
+    engine.set_flow_control(scheme);
+    finish(engine, program)
+}
+
+fn finish<S: Store>(mut engine: Engine<S>, program: &Program) -> (Vec<Span>, crate::outcome::Outcome) {
     engine.load(program.clone(), Time::ZERO).unwrap();
     let mut ends = vec![Span::ZERO; program.kernels.len()];
     let reason = engine.run(|_, notice| {
@@ -45,7 +59,7 @@ fn play<S: Store>(network: &Network, program: &Program) -> (Vec<Span>, crate::ou
     (ends, outcome)
 }
 
-fn chain(links: &[LinkSpec]) -> (Network, Vec<LinkId>) {
+pub(super) fn chain(links: &[LinkSpec]) -> (Network, Vec<LinkId>) {
     (Network::new(links.to_vec()), (0..links.len()).map(LinkId::new).collect())
 }
 

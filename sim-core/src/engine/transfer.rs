@@ -1,9 +1,8 @@
-//! Segments on links: crossing a virtual link, waiting in a queued port, arriving at the end.
+//! Segments on links: crossing them, and arriving at the end.
 
 use super::Engine;
 use super::state::{FlowState, NONE, Ring, Segment};
 use crate::event::{Phase, SEGMENT_BITS, Word};
-use crate::flow_control::Admission;
 use crate::ids::{FlowId, LinkId};
 use crate::program::Sink;
 use crate::queue::Store;
@@ -51,7 +50,8 @@ impl<S: Store> Engine<S> {
         now: Time,
     ) -> Time {
         let state = &self.flows[flow as usize];
-        let (hops, route) = (state.hops, state.route as usize);
+        let (hops, managed) = (state.hops, state.managed != NONE);
+        let route = segment.route as usize;
         let mut head = now;
         let mut first_free = Time::ZERO;
         let head_out = loop {
@@ -88,7 +88,7 @@ impl<S: Store> Engine<S> {
         };
         let (phase, at) = if segment.hop < hops || matches!(self.flows[flow as usize].sink, Sink::Junction(_)) {
             (Phase::Arrival, head_out)
-        } else if segment.last {
+        } else if segment.last || managed {
             (Phase::Delivery, segment.tail)
         } else {
             // Nobody waits for the middle of a message, and its arrival is final: no event.
@@ -160,76 +160,23 @@ impl<S: Store> Engine<S> {
         number
     }
 
-    /// The tail of a message's last segment is at the end of its flow.
+    /// The tail of a message's last segment (of every segment, where the flow is managed) is at the end of its flow.
     #[inline]
     pub(super) fn deliver(&mut self, flow: u32, number: u32, now: Time) {
-        self.engine.bytes_delivered += u64::from(self.segment(&self.flows[flow as usize], number).bytes);
-        let state = &mut self.flows[flow as usize];
-        let message = state.delivered * u32::from(state.turns) + u32::from(state.turn);
-        state.delivered += 1;
-        let sink = state.sink;
+        let bytes = self.segment(&self.flows[flow as usize], number).bytes;
+        self.engine.bytes_delivered += u64::from(bytes);
         self.release(flow, number);
-        match sink {
-            Sink::Receiver(r) => self.part_arrived(r, message, now),
-            Sink::Credit(s) => self.credit_arrived(s, now),
-            Sink::Junction(_) => {}
-        }
-    }
-
-    /// A segment's head is at a queued port.
-    pub(super) fn enqueue(&mut self, link: LinkId, flow: u32, number: u32, now: Time) {
-        let free = self.links[link.index()].free;
-        let port = &mut self.ports[link.index()];
-        port.queue.push_back((flow, number, now));
-        if !port.scheduled && !port.blocked {
-            port.scheduled = true;
-            self.pending.push(free.max(now), Word::segment(Phase::Port, link, FlowId(0), 0));
-        }
-    }
-
-    /// A queued port may send.
-    pub(super) fn serve_port(&mut self, link: LinkId, now: Time) {
-        let port = &mut self.ports[link.index()];
-        port.scheduled = false;
-        let Some(&(flow, number, head_in)) = port.queue.front() else { return };
-        let state = &self.flows[flow as usize];
-        let segment = *self.segment(state, number);
-        let overhead = u64::from(self.links[link.index()].overhead);
-        let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * overhead);
-        let scheme = self.flow_control.scheme();
-        if scheme.ask(link, wire, now) == Admission::Wait {
-            self.ports[link.index()].blocked = true;
-            return;
-        }
-        scheme.on_depart(link, wire, now);
-        if segment.hop > 0 {
-            let from = self.routes[state.route as usize + segment.hop as usize - 1];
-            if let Some(signal) = scheme.on_release(from, wire, now) {
-                self.ports[signal.port.index()].blocked = false;
+        let managed = self.flows[flow as usize].managed;
+        let complete = if managed == NONE { 1 } else { self.acknowledge(flow, bytes, now) };
+        for _ in 0..complete {
+            let state = &mut self.flows[flow as usize];
+            let message = state.delivered * u32::from(state.turns) + u32::from(state.turn);
+            state.delivered += 1;
+            match state.sink {
+                Sink::Receiver(r) => self.part_arrived(r, message, now),
+                Sink::Credit(s) => self.credit_arrived(s, now),
+                Sink::Junction(_) => {}
             }
-        }
-        let port = &mut self.ports[link.index()];
-        port.queue.pop_front();
-        let more = !port.queue.is_empty();
-        port.scheduled = more;
-        let first = segment.hop == 0;
-        let free = self.cross(link, flow, number, segment, head_in, now);
-        if more {
-            self.pending.push(free, Word::segment(Phase::Port, link, FlowId(0), 0));
-        }
-        if first {
-            self.next_turn(flow, free, now);
-        }
-    }
-
-    /// Gives a flow its rate controller.
-    pub fn set_rate_control(&mut self, flow: u32, control: crate::rate_control::AnyRateControl) {
-        let state = &mut self.flows[flow as usize];
-        if state.rate == NONE {
-            state.rate = self.rates.len() as u32;
-            self.rates.push(control);
-        } else {
-            self.rates[state.rate as usize] = control;
         }
     }
 }

@@ -5,8 +5,10 @@
 //! [`Signal`], which the engine delivers after the reverse link's delay. To add one: a new file, a variant of
 //! [`AnyFlowControl`] and its lines below.
 
+mod credits;
 mod unlimited;
 
+pub use credits::Credits;
 pub use unlimited::Unlimited;
 
 use crate::ids::LinkId;
@@ -52,6 +54,8 @@ pub trait FlowControl {
 pub enum AnyFlowControl {
     /// Buffers without bound.
     Unlimited(Unlimited),
+    /// Credits of the buffer at the far end.
+    Credits(Credits),
 }
 
 impl AnyFlowControl {
@@ -60,6 +64,7 @@ impl AnyFlowControl {
     pub fn scheme(&mut self) -> &mut dyn FlowControl {
         match self {
             Self::Unlimited(s) => s,
+            Self::Credits(s) => s,
         }
     }
 }

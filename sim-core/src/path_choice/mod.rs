@@ -5,8 +5,10 @@
 //! candidates' first links where they part. To add one: a new file, a variant of [`AnyPathChoice`] and its line in
 //! [`AnyPathChoice::choose`].
 
+mod least_backlog;
 mod pinned;
 
+pub use least_backlog::LeastBacklog;
 pub use pinned::Pinned;
 
 use crate::units::{Span, Time};
@@ -28,6 +30,8 @@ pub trait PathChoice {
 pub enum AnyPathChoice {
     /// Every segment takes the flow's first path.
     Pinned(Pinned),
+    /// Every segment takes the path that is free first.
+    LeastBacklog(LeastBacklog),
 }
 
 impl AnyPathChoice {
@@ -35,6 +39,7 @@ impl AnyPathChoice {
     pub fn choose(&mut self, now: Time, segment: u32, backlogs: &[Span]) -> usize {
         match self {
             Self::Pinned(c) => c.choose(now, segment, backlogs),
+            Self::LeastBacklog(c) => c.choose(now, segment, backlogs),
         }
     }
 }

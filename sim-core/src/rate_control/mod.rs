@@ -4,8 +4,10 @@
 //! never asks for the time and never touches the engine, so a test can drive it with a hand-written list of marks.
 //! To add one: a new file, a variant of [`AnyRateControl`] and its line in [`AnyRateControl::controller`].
 
+mod fixed;
 mod line_rate;
 
+pub use fixed::Fixed;
 pub use line_rate::LineRate;
 
 use crate::units::{Bytes, PsPerByte, Span, Time};
@@ -59,6 +61,8 @@ pub struct RateMetrics {
 pub enum AnyRateControl {
     /// Always at line rate.
     LineRate(LineRate),
+    /// A fixed rate and window.
+    Fixed(Fixed),
 }
 
 impl AnyRateControl {
@@ -67,6 +71,7 @@ impl AnyRateControl {
     pub fn controller(&mut self) -> &mut dyn RateControl {
         match self {
             Self::LineRate(c) => c,
+            Self::Fixed(c) => c,
         }
     }
 
@@ -76,6 +81,7 @@ impl AnyRateControl {
     pub fn pace(&self) -> PsPerByte {
         match self {
             Self::LineRate(c) => c.pace(),
+            Self::Fixed(c) => c.pace(),
         }
     }
 }
