@@ -159,3 +159,16 @@ fn artifacts_are_kept() {
     run(&[]).fails(2, &["E081"]);
     assert_eq!(run(&["--force"]).code, 0);
 }
+
+#[test]
+fn sizes_beyond_a_limit_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let ran =
+        compare(dir.path(), &[&["own.txt", "--set", "limits.events=2000", "--format", "json"][..], &CLUSTER].concat());
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.err.contains("E070") && ran.err.contains("own.txt"), "{}", ran.err);
+    let value: Value = serde_json::from_str(&ran.out).unwrap();
+    let rows = value["results"]["logs"][0]["rows"].as_array().unwrap().len();
+    assert!((2..16).contains(&rows), "{rows}");
+}

@@ -99,6 +99,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             Ok(compared) => logs.extend(compared),
             Err(failure) => failures.push(failure),
         }
+        if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            break;
+        }
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();

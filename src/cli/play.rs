@@ -18,7 +18,7 @@ use super::folder::Folder;
 use super::{interrupt, output};
 use crate::scenario::Loaded;
 use crate::simulate::Options;
-pub(super) use fault::failure;
+pub(super) use fault::{failure, stopped as stopped_early};
 
 /// Tables of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -17,7 +17,7 @@ use sim_report::result::Warning;
 
 use super::super::context::{Context, warnings};
 use super::super::fault::{Exit, Failure};
-use super::super::play::failure;
+use super::super::play::{failure, stopped_early};
 use super::{Request, cluster};
 use crate::diagnostic::{Code, Diagnostic, shorten};
 use crate::simulate::{RunError, predict};
@@ -46,7 +46,10 @@ pub(super) fn compare(
             notes.push(Warning { code: Code::Assumed.id().to_owned(), message, hint });
         }
         match compared {
-            Ok(compared) => list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned())),
+            Ok((compared, stopped)) => {
+                list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned()));
+                failures.extend(stopped);
+            }
             Err(failure) => failures.push(failure),
         }
     }
@@ -96,7 +99,7 @@ fn one(
     context: &Context,
     taken: &mut Vec<String>,
     notes: &mut Vec<Warning>,
-) -> Result<LogComparison, Failure> {
+) -> Result<(LogComparison, Option<Failure>), Failure> {
     let usage = |code, message: String, help: &str| Failure::of(Exit::Usage, Diagnostic::new(code, message).help(help));
     let mut table = table.clone();
     if let Some(op) = request.op {
@@ -129,24 +132,19 @@ fn one(
         taken.push(format!("{ranks} ranks, since the cluster has so many GPUs"));
         table.ranks = Some(ranks);
     }
-    let predicted = predictions(&loaded, &table, op, ranks, interrupt).map_err(|error| failure(&error))?;
-    if interrupt.load(Ordering::Relaxed) {
-        return Err(Failure::of(
-            Exit::Interrupted,
-            Diagnostic::new(Code::Interrupted, format!("interrupted in `{name}`")),
-        ));
-    }
-    Ok(LogComparison::new(name, &table, |bytes, _placement| predicted.get(&bytes).copied()))
+    let (predicted, stopped) = predictions(&loaded, &table, op, ranks, interrupt).map_err(|error| failure(&error))?;
+    let compared = LogComparison::new(name, &table, |bytes, _placement| predicted.get(&bytes).copied());
+    Ok((compared, stopped.map(|reason| stopped_early(reason, name))))
 }
 
-/// The predicted time of every size of a table.
+/// The predicted time of every size of a table, and why some are missing, if they are.
 fn predictions(
     loaded: &crate::scenario::Loaded,
     table: &Table,
     op: Operation,
     ranks: u32,
     interrupt: &Arc<AtomicBool>,
-) -> Result<BTreeMap<Bytes, Prediction>, RunError> {
+) -> Result<(BTreeMap<Bytes, Prediction>, Option<StopReason>), RunError> {
     let group: Vec<u32> = (0..ranks).collect();
     let machine = loaded.machine(&group)?;
     let network = loaded.fabric.network();
@@ -156,7 +154,7 @@ fn predictions(
     let limits = loaded.scenario.limits;
     let one = |(bytes, row): (&Bytes, &&nccl_log::Row)| {
         if interrupt.load(Ordering::Relaxed) {
-            return Ok(None);
+            return Ok((*bytes, Err(StopReason::Interrupted)));
         }
         let mut request = sim_collectives::Request::new(op, *bytes);
         request.element = Element { datatype: datatype(row.dtype), reduction: reduction(row.redop.as_deref()) };
@@ -169,13 +167,26 @@ fn predictions(
         let predicted = predict(&machine, &network, &request, calls, limits)?;
         let time_us = predicted.row.time_us;
         let (low, high) = predicted.range_us;
-        let whole = predicted.outcome.reason == StopReason::Finished;
         let prediction = Prediction { time_us, low_us: low.min(time_us), high_us: high.max(time_us) };
-        Ok(whole.then_some((*bytes, prediction)))
+        Ok((
+            *bytes,
+            if predicted.outcome.reason == StopReason::Finished {
+                Ok(prediction)
+            } else {
+                Err(predicted.outcome.reason)
+            },
+        ))
     };
     let list: Vec<(&Bytes, &&nccl_log::Row)> = rows.iter().rev().collect();
     let played: Vec<Result<_, RunError>> = list.into_par_iter().with_max_len(1).map(one).collect();
-    played.into_iter().filter_map(Result::transpose).collect()
+    let (mut predicted, mut stopped) = (BTreeMap::new(), None);
+    for size in played {
+        match size? {
+            (bytes, Ok(prediction)) => drop(predicted.insert(bytes, prediction)),
+            (_, Err(reason)) => stopped = Some(reason),
+        }
+    }
+    Ok((predicted, stopped))
 }
 
 const fn datatype(of: DataType) -> Datatype {

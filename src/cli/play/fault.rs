@@ -34,7 +34,7 @@ pub(in super::super) fn failure(error: &RunError) -> Failure {
 }
 
 /// A run that stopped early, after its partial results have been shown.
-pub(super) fn stopped(reason: StopReason, at: &str) -> Failure {
+pub(in super::super) fn stopped(reason: StopReason, at: &str) -> Failure {
     let (code, what) = match reason {
         StopReason::EventLimit => (Code::Limit, "the limit of events was reached"),
         StopReason::TimeLimit => (Code::Limit, "the limit of simulated time was reached"),

@@ -131,7 +131,8 @@ static SOFTWARE: TableSpec = TableSpec {
 
 static LIMITS: TableSpec = TableSpec {
     name: "limits",
-    doc: "The run stops with exit code 4 when it reaches one of these, and keeps what it has.",
+    doc: "A run stops with exit code 4 when it reaches one of these, and keeps what it has. Each size of a sweep and each \
+          transfer workload is counted by itself.",
     keys: &[key("events", Kind::Integer(1, i64::MAX), "Number of events."), key("time", Kind::Time, "Simulated time.")],
 };
 
