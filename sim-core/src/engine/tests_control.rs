@@ -62,7 +62,7 @@ fn segments_spread_over_equal_paths() {
         choice: AnyPathChoice::LeastBacklog(LeastBacklog),
         // Paced at what both can carry: the choice sees a backlog only where segments have arrived.
         rate: AnyRateControl::Fixed(Fixed { pace: Rate::gbyte(45).ps_per_byte(), window: Bytes::new(u64::MAX) }),
-        paths: vec![start..start + 3],
+        paths: core::iter::once(start..start + 3).collect(),
         ..managed(0, AnyRateControl::default())
     }];
     let (ends, outcome) = play_with(&network, &program, AnyFlowControl::default());
