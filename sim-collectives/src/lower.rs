@@ -4,12 +4,12 @@ use sim_core::ids::LinkId;
 use sim_core::program::{Cost, Layout, Program};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
-use sim_topology::{DeviceId, Fabric, Route, RouteError, RouteRequest, Via};
+use sim_topology::{DeviceId, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
 
 use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
 use crate::machine::{MERGED_NICS, Machine};
 use crate::nccl::{Protocol, QpPlan};
-use crate::timing::{CallTiming, wire_factor};
+use crate::timing::CallTiming;
 
 /// The largest segment of a slice on virtual links.
 pub const SEGMENT: Bytes = Bytes::kib(128);
@@ -100,9 +100,14 @@ impl<'a> Lowering<'a> {
             let ends = self.builder.connect(&[&route], false, slots, &shape);
             return (ends.send, ends.recv, true);
         }
-        let ports = self.ports(a, b, rail);
+        let ports = self.ports(from, to, rail);
         let qps = self.qps.qps.max(1);
-        let entropy = |qp: u32| u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
+        // A table by destination knows no queue pairs; a hash sees each as a flow of its own.
+        let hashed = fabric.path_choice() == PathChoice::Hash;
+        let entropy = |qp: u32| {
+            let pair = u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
+            if hashed { pair } else { 0 }
+        };
         let mut routes: Vec<Vec<LinkId>> = Vec::new();
         for port in &ports {
             for qp in 0..qps {
@@ -127,16 +132,18 @@ impl<'a> Lowering<'a> {
 
     /// The NICs between two nodes (several where a GPU's are driven as one), with the relay where the sender's are another
     /// GPU's.
-    fn ports(&self, a: DeviceId, b: DeviceId, rail: Rail) -> Vec<Port> {
+    fn ports(&self, from: u32, to: u32, rail: Rail) -> Vec<Port> {
         let fabric = self.fabric();
-        let of_place = |gpu: DeviceId, place: u32| {
-            let node = &fabric.nodes()[fabric.device(gpu).node? as usize];
-            Some(node.gpus[place as usize % node.gpus.len().max(1)])
+        let (a, b) = (self.gpu(from), self.gpu(to));
+        // Only members of the communicator relay.
+        let of_place = |rank: u32, place: u32| {
+            let members = &self.machine.members[fabric.device(self.gpu(rank)).node? as usize];
+            members.get(place as usize % members.len().max(1)).copied()
         };
         let (mut src_gpu, mut dst_gpu) = (a, b);
         if let Rail::OfGpu(place) = rail
             && self.machine.comm.facts().pxn
-            && let (Some(relay), Some(near)) = (of_place(a, place), of_place(b, place))
+            && let (Some(relay), Some(near)) = (of_place(from, place), of_place(to, place))
             && (relay == a || fabric.nvlinks(a, relay) > 0)
             && !fabric.nics_of(relay).is_empty()
             && !fabric.nics_of(near).is_empty()
@@ -261,6 +268,6 @@ fn on_wire(protocol: Protocol, bytes: u64) -> u64 {
     match protocol {
         Protocol::Simple => bytes,
         Protocol::Ll => bytes.saturating_mul(2),
-        Protocol::Ll128 => (bytes as f64 * wire_factor(protocol)).ceil() as u64,
+        Protocol::Ll128 => (u128::from(bytes) * 16).div_ceil(15).min(u128::from(u64::MAX)) as u64,
     }
 }

@@ -55,6 +55,8 @@ pub struct Machine<'a> {
     pub fabric: &'a Fabric,
     /// The GPU of each rank.
     pub gpus: Vec<DeviceId>,
+    /// The members on each host of the fabric, in order of rank.
+    pub members: Vec<Vec<DeviceId>>,
     /// How ranks lie on nodes.
     pub group: Group,
     /// NCCL's view and choice.
@@ -91,7 +93,13 @@ impl<'a> Machine<'a> {
         let sm = facts.compute_cap;
         let comm = Communicator::new(facts, software.version, software.knobs.clone())?;
         let timing = Timing::builtin(sm, fabric.spec().transport.as_str());
-        Ok(Self { fabric, gpus, group, comm, timing })
+        let mut members = vec![Vec::new(); fabric.nodes().len()];
+        for gpu in &gpus {
+            if let Some(node) = fabric.device(*gpu).node {
+                members[node as usize].push(*gpu);
+            }
+        }
+        Ok(Self { fabric, gpus, members, group, comm, timing })
     }
 
     /// Number of ranks.
@@ -165,7 +173,7 @@ fn facts(
         intra_gbps: if bundle > 0 { if switch { nvlink_total } else { f64::from(bundle) * link } } else { pci },
         intra_path,
         nvswitch: switch,
-        multicast: switch && gpu.sm >= 90,
+        multicast: switch && gpu.sm >= 90 && per_node >= 2 && group.nodes().iter().all(|n| n.len() == first.len()),
         nics_per_node: if nodes > 1 { nic_count } else { nic_count.max(1) },
         gpus_near_nic: near.max(1),
         nic_gbps: nic_rate * merged as f64,

@@ -107,7 +107,8 @@ impl Timing {
     pub fn builtin(sm: u32, transport: &str) -> Self {
         let file: File = toml::from_str(DATA).expect("the embedded timing data are sound");
         let near = |g: &&Generation| g.sm.iter().filter(|s| **s <= sm).max().copied().unwrap_or(0);
-        let generation = file.generation.iter().max_by_key(near).expect("there is a generation");
+        // Before the first generation that is known, that one.
+        let generation = file.generation.iter().rev().max_by_key(near).expect("there is a generation");
         let wire = file.transport.iter().find(|t| t.name == transport).unwrap_or(&file.transport[0]);
         let network = core::iter::once(("network".to_owned(), wire.network.clone()));
         let groups = generation.groups.clone().into_iter().chain(network);

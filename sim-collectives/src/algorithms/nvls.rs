@@ -56,7 +56,7 @@ impl Algorithm for Nvls {
     }
 
     fn can(&self, operation: Operation, call: &Call) -> bool {
-        operation == Operation::AllReduce && call.group.nodes().len() == 1
+        operation == Operation::AllReduce && call.group.nodes().len() == 1 && call.group.ranks() > 1
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

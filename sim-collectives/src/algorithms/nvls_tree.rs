@@ -21,7 +21,10 @@ impl Algorithm for NvlsTree {
 
     fn can(&self, operation: Operation, call: &Call) -> bool {
         let nodes = call.group.nodes();
-        operation == Operation::AllReduce && nodes.len() > 1 && nodes.iter().all(|n| n.len() == nodes[0].len())
+        operation == Operation::AllReduce
+            && nodes.len() > 1
+            && nodes[0].len() > 1
+            && nodes.iter().all(|n| n.len() == nodes[0].len())
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -22,14 +22,16 @@ impl Algorithm for Pairwise {
         "pairwise"
     }
 
-    fn can(&self, operation: Operation, call: &Call) -> bool {
-        let nodes = call.group.nodes();
-        operation == Operation::AllToAll && nodes.iter().all(|n| n.len() == nodes[0].len())
+    fn can(&self, operation: Operation, _call: &Call) -> bool {
+        operation == Operation::AllToAll
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
         let nodes = call.group.nodes();
-        let (count, per_node) = (nodes.len() as u32, nodes[0].len() as u32);
+        // Uneven nodes have no groups of equal size: their ranks go round as one.
+        let even = nodes.iter().all(|n| n.len() == nodes[0].len());
+        let (count, per_node) =
+            if even { (nodes.len() as u32, nodes[0].len() as u32) } else { (1, call.group.ranks()) };
         exchange(lanes, call, |rank| {
             let rounds = p2p_rounds(count, per_node, rank);
             rounds

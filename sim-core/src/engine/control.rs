@@ -52,15 +52,7 @@ impl<S: Store> Engine<S> {
         scheme.on_depart(link, wire, now);
         self.ports[link.index()].queue.pop_front();
         let free = self.cross(link, flow, number, segment, head_in, now);
-        // The buffer that the segment held on this side is free when its tail has gone.
-        if segment.hop > 0 {
-            let from = self.routes[segment.route as usize + segment.hop as usize - 1];
-            if self.links[from.index()].queued {
-                let held = self.wire(from, &segment);
-                let signal = self.flow_control.scheme().on_release(from, held, free);
-                self.send_signal(signal, free);
-            }
-        }
+        self.leave_buffer(&segment, free);
         // An endpoint takes what arrives at once.
         if segment.hop + 1 == last_hop {
             let arrived = free + self.links[link.index()].latency;
@@ -70,6 +62,19 @@ impl<S: Store> Engine<S> {
         self.call_port(link, now);
         if segment.hop == 0 {
             self.next_turn(flow, free, now);
+        }
+    }
+
+    /// The buffer that a segment held behind the link it came over is free when its tail has gone, at `free`.
+    pub(super) fn leave_buffer(&mut self, segment: &Segment, free: Time) {
+        if segment.hop == 0 {
+            return;
+        }
+        let from = self.routes[segment.route as usize + segment.hop as usize - 1];
+        if self.links[from.index()].queued {
+            let held = self.wire(from, segment);
+            let signal = self.flow_control.scheme().on_release(from, held, free);
+            self.send_signal(signal, free);
         }
     }
 
@@ -154,7 +159,8 @@ impl<S: Store> Engine<S> {
 
     /// A timer of a rate controller is due.
     pub(super) fn rate_timer(&mut self, flow: u32, now: Time) {
-        let index = self.flows[flow as usize].managed;
+        // The flow may be of a program that is gone; its timer is void.
+        let Some(index) = self.flows.get(flow as usize).map(|f| f.managed) else { return };
         if index == NONE || self.managed[index as usize].timer != now {
             return;
         }
@@ -166,11 +172,10 @@ impl<S: Store> Engine<S> {
 
     fn arm_timer(&mut self, flow: u32, index: usize) {
         let managed: &mut ManagedState = &mut self.managed[index];
-        if let Some(at) = managed.rate.controller().next_timer()
+        if let Some(at) = managed.rate.controller().next_timer().map(|at| at.max(self.pending.now()))
             && at < managed.timer
         {
             managed.timer = at;
-            let at = at.max(self.pending.now());
             self.pending.push(at, Word::segment(Phase::Timer, LinkId(1), FlowId(flow), 0));
         }
     }

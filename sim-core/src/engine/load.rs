@@ -237,6 +237,7 @@ impl<S: Store> Engine<S> {
             hops: flow.route.len() as u8,
             active: false,
             waits: false,
+            full: false,
         }));
     }
 

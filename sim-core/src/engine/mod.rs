@@ -27,7 +27,7 @@ use std::sync::Arc;
 use crate::event::{Phase, Word};
 use crate::flow_control::AnyFlowControl;
 use crate::ids::{LaneId, LinkId};
-use crate::network::Network;
+use crate::network::{LinkModel, Network};
 use crate::outcome::StopReason;
 use crate::program::Cost;
 use crate::queue::radix::RadixStore;
@@ -118,6 +118,10 @@ pub struct Engine<S: Store = RadixStore> {
     ports: Vec<Port>,
     flow_control: AnyFlowControl,
     managed: Vec<ManagedState>,
+    /// Whether any link is queued.
+    any_queued: bool,
+    /// Timers of the driver that are pending.
+    timers: u32,
     routes: Vec<LinkId>,
     flows: Vec<FlowState>,
     segments: Rings<Segment>,
@@ -160,6 +164,8 @@ impl<S: Store> Engine<S> {
             ports: vec![Port::default(); links.len()],
             flow_control: AnyFlowControl::default(),
             managed: Vec::new(),
+            any_queued: links.iter().any(|l| l.model == LinkModel::Queued),
+            timers: 0,
             routes: Vec::new(),
             flows: Vec::new(),
             segments: Rings::default(),
@@ -196,6 +202,7 @@ impl<S: Store> Engine<S> {
 
     /// Asks for a [`Notice::Timer`] at `at`.
     pub fn set_timer(&mut self, at: Time, number: u32) {
+        self.timers += 1;
         self.pending.push(at, Word::lane(Phase::Timer, LaneId(number)));
     }
 
@@ -211,13 +218,18 @@ impl<S: Store> Engine<S> {
                     driver(self, notice);
                 }
             }
-            let Some((now, word)) = self.pending.pop() else {
-                if self.notices.is_empty() {
-                    return if self.live == 0 { StopReason::Finished } else { StopReason::Deadlock };
-                }
-                continue;
+            // Timers of rate controllers can go on for ever; they alone do not keep a run alive.
+            let idle = self.live == 0 && self.moving == 0 && self.timers == 0 && self.notices.is_empty();
+            let next = if idle { None } else { self.pending.pop() };
+            let Some((now, word)) = next else {
+                return match self.live {
+                    0 => StopReason::Finished,
+                    // A lane that is busy until the end of time is not blocked by another.
+                    _ if self.lanes.iter().any(|l| l.busy_until == Time::MAX) => StopReason::TimeLimit,
+                    _ => StopReason::Deadlock,
+                };
             };
-            if now > self.limits.time {
+            if now > self.limits.time || now == Time::MAX {
                 return StopReason::TimeLimit;
             }
             if self.engine.events >= self.limits.events {
@@ -252,8 +264,13 @@ impl<S: Store> Engine<S> {
             Phase::Port => self.serve_port(word.link_id(), now),
             Phase::Signal => self.signal_due(word.lane_id().0, now),
             Phase::Timer if word.link_id() != LinkId(0) => self.rate_timer(word.flow_id().0, now),
-            Phase::Timer => self.notices.push(Notice::Timer { number: word.lane_id().0, at: now }),
+            Phase::Timer => self.driver_timer(Notice::Timer { number: word.lane_id().0, at: now }),
         }
+    }
+
+    fn driver_timer(&mut self, notice: Notice) {
+        self.timers -= 1;
+        self.notices.push(notice);
     }
 
     /// A hash of the trajectory so far: of the instant and content of every event, in order.

@@ -6,10 +6,13 @@
 
 use super::Engine;
 use super::state::{FlowState, Message, NONE, Ring, Segment};
-use crate::event::{Phase, Word};
+use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
 use crate::units::{Bytes, Time};
+
+/// Segments of one flow that can be told apart in flight.
+const WINDOW: u32 = 1 << SEGMENT_BITS;
 
 impl<S: Store> Engine<S> {
     /// Gives `flow` a message.
@@ -40,6 +43,10 @@ impl<S: Store> Engine<S> {
     #[inline]
     pub(super) fn source(&mut self, flow: u32, now: Time) {
         let state = &mut self.flows[flow as usize];
+        if state.next.wrapping_sub(state.oldest) >= WINDOW {
+            state.full = true;
+            return;
+        }
         let bytes = state.current.bytes.min(u64::from(state.segment)) as u32;
         let managed = state.managed != NONE;
         if managed && !self.window_open(flow, bytes) {

@@ -207,6 +207,8 @@ pub(crate) struct FlowState {
     pub(crate) active: bool,
     /// Whether the next segment is booked when the one in the first, queued port departs.
     pub(crate) waits: bool,
+    /// Whether the source is held because all numbers of the window are in flight.
+    pub(crate) full: bool,
 }
 
 /// A sender's end of a connection.

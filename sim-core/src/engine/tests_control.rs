@@ -109,3 +109,28 @@ fn a_cycle_of_full_buffers_is_a_deadlock_and_not_a_hang() {
     assert_eq!(reason, StopReason::Deadlock);
     assert!(!engine.finish(reason).blocked.is_empty());
 }
+
+#[test]
+fn more_segments_than_a_window_has_numbers_wait_at_the_source() {
+    let links = [Rate::gbyte(100), Rate::gbyte(1)].map(|r| LinkSpec::ideal(r, Span::from_us(1)));
+    let (network, route) = chain(&links);
+    for segments in [(1u64 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
+        let bytes = Bytes::new(segments * 64);
+        let program = transfers(&[(route.clone(), bytes)], Bytes::new(64));
+        let (ends, outcome) = play_with(&network, &program, AnyFlowControl::default());
+        let expected = Rate::gbyte(1).time_for(bytes).as_us() + 2.0;
+        assert!((ends[0].as_us() / expected - 1.0).abs() < 1e-3, "{segments}: {} for {expected}", ends[0]);
+        assert_eq!(outcome.links[1].payload, bytes.get());
+    }
+}
+
+#[test]
+fn credits_come_back_from_a_virtual_link_too() {
+    let queued = LinkSpec { model: LinkModel::Queued, ..LinkSpec::ideal(Rate::gbyte(50), Span::from_ns(500)) };
+    let network = Network::new(vec![queued, LinkSpec::ideal(Rate::gbyte(10), Span::from_ns(500))]);
+    let program = transfers(&[(vec![LinkId(0), LinkId(1)], Bytes::mib(4))], Bytes::kib(4));
+    let credits = AnyFlowControl::Credits(Credits::new(2, Bytes::kib(64), Span::from_ns(500)));
+    let (ends, _) = play_with(&network, &program, credits);
+    let expected = Rate::gbyte(10).time_for(Bytes::mib(4)).as_us();
+    assert!((ends[0].as_us() / expected - 1.0).abs() < 0.02, "{} for {expected}", ends[0]);
+}

@@ -20,7 +20,10 @@ impl<S: Store> Engine<S> {
         } else if self.links[link.index()].queued {
             self.enqueue(link, flow, number, now);
         } else {
-            self.cross(link, flow, number, segment, now, now);
+            let free = self.cross(link, flow, number, segment, now, now);
+            if self.any_queued {
+                self.leave_buffer(&segment, free);
+            }
         }
     }
 
@@ -118,6 +121,11 @@ impl<S: Store> Engine<S> {
             }
         } else {
             self.segments.items[ring.at(number)].done = true;
+        }
+        if state.full {
+            state.full = false;
+            let link = self.routes[state.route as usize];
+            self.pending.push(self.pending.now(), Word::segment(Phase::Source, link, FlowId(flow), 0));
         }
         if state.oldest == state.next {
             if ring.base != NONE {
