@@ -126,7 +126,8 @@ fn facts(
     let (version, per_node) = (software.version, group.nodes().iter().map(Vec::len).max().unwrap_or(1) as u32);
     let nodes = group.nodes().len() as u32;
     let link = nvlink_gbps(gpu.sm, version);
-    let first = &group.nodes()[0];
+    // NCCL agrees on the least over all ranks; the node with the fewest members stands for it.
+    let first = group.nodes().iter().min_by_key(|n| n.len()).unwrap_or(&group.nodes()[0]);
     let at = |rank: u32| gpus[rank as usize];
     // The narrowest NVLink bundle and the worst path between ring neighbours of the first node.
     let neighbours = first.windows(2).map(|pair| (at(pair[0]), at(pair[1])));

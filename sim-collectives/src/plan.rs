@@ -173,11 +173,31 @@ impl Machine<'_> {
                 crate::nccl::Verdict::NotOffered(_) => None,
             })
             .min_by(|a, b| a.0.total_cmp(&b.0));
-        // What NCCL would not offer (LL128 off, NVLS absent) can still be forced, where the lanes exist.
-        Ok(offered.map_or_else(
-            || (request.algorithm.unwrap_or(Algorithm::Ring), request.protocol.unwrap_or(Protocol::Simple)),
-            |(_, a, p)| (a, p),
-        ))
+        if let Some((_, algorithm, protocol)) = offered {
+            return Ok((algorithm, protocol));
+        }
+        // What NCCL would not offer by default (a tree of a small node, LL128 on a slow path) can still be forced; what
+        // the machine or the protocol can't do can't.
+        let (algorithm, protocol) =
+            (request.algorithm.unwrap_or(Algorithm::Ring), request.protocol.unwrap_or(Protocol::Simple));
+        let unable = |why: &str| {
+            Err(PlanError::Unable { algorithm: algorithm.to_string(), operation, why: Some(why.to_owned()) })
+        };
+        let multimem = matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree);
+        let nodes = self.group.nodes().len();
+        if multimem && !self.comm.facts().multicast {
+            return unable("it needs NVSwitches that reduce (Hopper or later), NCCL_NVLS_ENABLE, and nodes of equal size");
+        }
+        if multimem && protocol != Protocol::Simple {
+            return unable("it runs with the Simple protocol only");
+        }
+        if algorithm == Algorithm::Nvls && nodes > 1 {
+            return unable("it works inside one NVLink domain; nvls_tree goes on between nodes");
+        }
+        if algorithm == Algorithm::NvlsTree && nodes == 1 {
+            return unable("it joins several nodes; inside one it is nvls");
+        }
+        Ok((algorithm, protocol))
     }
 
     fn plan_messages(&self, request: &Request) -> Result<Plan, PlanError> {
