@@ -26,7 +26,7 @@ use sim_topology::{Catalogue, Fabric};
 
 use crate::scenario::{Collective, Loaded, Scenario, Workload};
 use links::Totals;
-pub use sweep::{Predicted, predict};
+pub use sweep::{Predicted, played, predict};
 
 /// What a run may share with its surroundings.
 #[derive(Clone, Default)]

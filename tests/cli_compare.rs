@@ -73,7 +73,27 @@ fn thresholds_decide_the_exit_code() {
     assert_eq!(run(&["--gate-file", "gates.toml"]).code, 1);
     fs::write(&gates, "max_p90 = 0.2\n").unwrap();
     run(&["--gate-file", "gates.toml"]).fails(2, &["E080", "max_p90", "max_mape"]);
-    run(&["--gate-file", "none.toml"]).fails(2, &["E080", "none.toml"]);
+    run(&["--gate-file", "none.toml"]).fails(2, &["E080", "none.toml", "no such file", "write one"]);
+    for empty in ["", "# max_mape = 0.2\n"] {
+        fs::write(&gates, empty).unwrap();
+        run(&["--gate-file", "gates.toml"]).fails(2, &["E080", "sets no limit", "max_mape"]);
+    }
+}
+
+#[test]
+fn a_log_without_a_comparable_row_meets_no_threshold() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, rows) in [
+        ("zero-size.txt", " 0 0 float sum -1 5.0 0.00 0.00 0 5.0 0.00 0.00 0\n"),
+        ("zero-time.txt", " 1048576 262144 float sum -1 0.0 0.00 0.00 0 0.0 0.00 0.00 0\n"),
+    ] {
+        fs::write(dir.path().join(name), rows).unwrap();
+        for gate in [&[][..], &["--max-mape", "20%"]] {
+            let ran = compare(dir.path(), &[&[name, "--op", "all_reduce"][..], gate, &CLUSTER].concat());
+            assert_eq!(ran.code, 3, "{name}: {ran:?}");
+            assert!(ran.err.contains("E090"), "{name}: {}", ran.err);
+        }
+    }
 }
 
 #[test]

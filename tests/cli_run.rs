@@ -274,6 +274,18 @@ fn nccl_columns_are_those_of_nccl_tests() {
 }
 
 #[test]
+fn the_header_of_nccl_columns_tells_the_calls_that_were_played() {
+    let header = |op: &str| {
+        let args =
+            ["bench", op, "--system", "hgx-h100", "-b", "8", "-e", "8", "-w", "5", "-n", "50", "--table", "nccl"];
+        let out = fabricsim(&args).out;
+        out.lines().find(|l| l.contains("warmup iters")).unwrap().to_owned()
+    };
+    assert!(header("all_reduce").contains("warmup iters: 1 iters: 2 "), "{}", header("all_reduce"));
+    assert!(header("sendrecv").contains("warmup iters: 1 iters: 20 "), "{}", header("sendrecv"));
+}
+
+#[test]
 fn limits_stop_a_run_and_keep_what_is_complete() {
     let ran = fabricsim(&["run", "scenarios/hgx-h100-2node.toml", "--set", "limits.events=2000", "--format", "json"]);
     assert_eq!(ran.code, 4, "{ran:?}");
@@ -293,6 +305,9 @@ fn limits_stop_a_run_and_keep_what_is_complete() {
 fn requests_that_cannot_be_are_usage_errors() {
     let bench = |args: &[&str]| fabricsim(&[&["bench"][..], args].concat());
     bench(&["all_reduce"]).fails(2, &["which cluster?"]);
+    bench(&["foo"]).fails(2, &["unknown operation `foo`", "all_reduce"]);
+    let json = ["all_reduce", "--system", "hgx-h100", "--table", "nccl", "--format", "json"];
+    bench(&json).fails(2, &["E080", "--table nccl", "--format json"]);
     bench(&["all_redcue", "--system", "hgx-h100"]).fails(2, &["did you mean `all_reduce`?"]);
     bench(&["gather", "--system", "hgx-h100"]).fails(2, &["E040", "not modelled yet", "all_gather"]);
     bench(&["all_reduce", "--system", "hgx-h100", "-b", "8x"]).fails(2, &["-b"]);
@@ -327,6 +342,26 @@ fn artifacts_are_written_once() {
     run(&["--out", "file"]).fails(2, &["E082"]);
     run(&["--out", "file/under"]).fails(2, &["E082"]);
     run(&["--out", "/proc/none"]).fails(2, &["E082"]);
+    // A folder in the place of an artifact is found before the run, which would take its time for nothing.
+    fs::create_dir_all(dir.path().join("blocked/result.json")).unwrap();
+    run(&["--out", "blocked", "--force"]).fails(2, &["E082", "result.json"]);
+}
+
+#[test]
+fn nothing_of_an_earlier_run_is_left_among_a_new_one_s_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    fs::create_dir(&out).unwrap();
+    for stale in ["compare.csv", "chart.svg", "notes.txt"] {
+        fs::write(out.join(stale), "old").unwrap();
+    }
+    let bench = ["bench", "all_reduce", "--system", "hgx-h100", "-b", "8", "-e", "8", "--out", "out"];
+    // Stopped before anything is complete, so that there is no chart.
+    let stopped = ["--set", "limits.events=1", "--force"];
+    assert_eq!(fabricsim_in(dir.path(), &[&bench[..], &stopped].concat()).code, 4);
+    assert!(out.join("result.json").exists());
+    assert!(!out.join("compare.csv").exists() && !out.join("chart.svg").exists());
+    assert_eq!(fs::read_to_string(out.join("notes.txt")).unwrap(), "old");
 }
 
 #[cfg(unix)]

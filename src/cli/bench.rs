@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use sim_collectives::nccl::Operation;
 use sim_core::units::Bytes;
 
-use super::args::{self, Output, System};
+use super::args::{self, Format, Output, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::play::{self, Table, View};
@@ -30,10 +30,10 @@ pub(super) struct Args {
     /// Ratio of one size to the one before
     #[arg(short = 'f', long = "step-factor", alias = "stepfactor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
     factor: u64,
-    /// Operations that are timed, back to back
+    /// Operations that are timed, back to back; more than 2 (20 of sendrecv) only repeat what is known, and are not played
     #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
-    /// Operations before those that are timed
+    /// Operations before those that are timed; at most 1 is played
     #[arg(short = 'w', long = "warmup-iters", alias = "warmup_iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     warmup: u32,
     /// Take the cluster from a scenario; its workloads are replaced by OP
@@ -65,11 +65,16 @@ Examples:
   fabricsim bench all_gather --scenario cluster.toml --table nccl";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let op: Operation = args.op.parse().map_err(|_| unknown_operation(&args.op))?;
+    if args.table.is_some() && args.output.format == Format::Json {
+        let fault = Diagnostic::new(Code::BadArgument, "`--table nccl` is text, and `--format json` is not");
+        return Err(Failure::of(Exit::Usage, fault.help("leave one of the two out")));
+    }
     let input = args::input(args.scenario.as_ref())?;
     if input == Input::Flags && args.system.system.is_none() {
         return Err(args::no_cluster("bench all_reduce"));
     }
-    let loaded = context.load(&input, settings(args)?)?;
+    let loaded = context.load(&input, settings(args, op)?)?;
     let view = View {
         format: args.output.format,
         table: args.table,
@@ -82,8 +87,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 /// The flags as keys of a scenario: the cluster, and one workload in place of all others.
-fn settings(args: &Args) -> Result<Vec<Setting>, Failure> {
-    let op: Operation = args.op.parse().map_err(|_| unknown_operation(&args.op))?;
+fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
     let mut faults = Diagnostics::new();
     let begin = sizes::size("-b", &args.begin, &mut faults);
     let end = sizes::size("-e", &args.end, &mut faults);

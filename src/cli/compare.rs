@@ -113,7 +113,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if let Some(failure) = all(failures) {
         return Err(failure);
     }
-    let missed = summary.map(|summary| thresholds.check(&summary)).unwrap_or_default();
+    let Some(summary) = summary else { return Err(nothing_to_compare(&logs)) };
+    let missed = thresholds.check(&summary);
     if missed.is_empty() {
         return Ok(());
     }
@@ -122,6 +123,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         faults.push(Diagnostic::new(Code::Threshold, missed.to_string()));
     }
     Err(Failure { diagnostics: faults, exit: Exit::Missed })
+}
+
+/// A comparison without a single row says nothing, so that no threshold is met by it.
+fn nothing_to_compare(logs: &[LogComparison]) -> Failure {
+    let skipped: usize = logs.iter().map(|log| log.skipped).sum();
+    let fault = Diagnostic::new(Code::BadLog, "no row could be compared")
+        .note(format!("{skipped} measurements left out: of size zero, of time zero, or without a prediction"))
+        .help("give logs with sizes above zero: all_reduce_perf -b 8 -e 8G -f 2");
+    Failure::of(Exit::Unreadable, fault)
 }
 
 /// Prints and stores what could be compared.
@@ -142,6 +152,7 @@ fn show(
         if let Ok(svg) = busbw_chart(logs) {
             folder.file("chart.svg", svg.as_bytes())?;
         }
+        folder.finish()?;
     }
     match args.output.format {
         Format::Json => output::print(&json),

@@ -1,20 +1,25 @@
 //! A folder for the files that `--out` writes.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{Code, Diagnostic, shorten};
 
+/// Every file that some verb writes into such a folder, so that an old run and a new one never mix.
+const OURS: &[&str] = &["result.json", "collectives.csv", "transfers.csv", "links.csv", "compare.csv", "chart.svg"];
+
 /// A folder that is there and can be written.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     force: bool,
+    written: RefCell<Vec<String>>,
 }
 
 impl Folder {
-    /// Makes the folder, and sees that none of `names` in it would be overwritten unasked.
+    /// Makes the folder, and sees that each of `names` can be written there, and none would be overwritten unasked.
     pub(super) fn prepare(folder: &Path, names: &[&str], force: bool) -> Result<Self, Failure> {
         let shown = shorten(&folder.display().to_string());
         let unwritable = |error: std::io::Error| {
@@ -30,17 +35,40 @@ impl Folder {
         let probe = folder.join(format!(".fabricsim.{}.tmp", std::process::id()));
         std::fs::File::create_new(&probe).map_err(unwritable)?;
         std::fs::remove_file(&probe).map_err(unwritable)?;
+        if let Some(name) = names.iter().find(|name| folder.join(name).is_dir()) {
+            let message = format!("cannot write `{name}` into `{shown}`: a folder of that name is there");
+            let fault = Diagnostic::new(Code::Unwritable, message).help("give another folder by `--out`");
+            return Err(Failure::of(Exit::Usage, fault));
+        }
         if !force && let Some(name) = names.iter().find(|name| folder.join(name).symlink_metadata().is_ok()) {
             let fault = Diagnostic::new(Code::Exists, format!("`{shown}` has a `{name}` already"));
             let help = "give another folder by `--out`, or overwrite its files with `--force`";
             return Err(Failure::of(Exit::Usage, fault.help(help)));
         }
-        Ok(Self { path: folder.to_owned(), force })
+        Ok(Self { path: folder.to_owned(), force, written: RefCell::default() })
     }
 
     /// Writes one file of it.
     pub(super) fn file(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        output::write(&self.path.join(name), bytes, self.force)
+        output::write(&self.path.join(name), bytes, self.force)?;
+        self.written.borrow_mut().push(name.to_owned());
+        Ok(())
+    }
+
+    /// Removes what an earlier run left there and this one has not written anew.
+    pub(super) fn finish(&self) -> Result<(), Failure> {
+        let written = self.written.borrow();
+        for name in OURS.iter().filter(|name| self.force && !written.iter().any(|w| w == *name)) {
+            let path = self.path.join(name);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound && !path.is_dir() => {
+                    let message = format!("cannot remove `{}`, which is of an earlier run: {error}", path.display());
+                    return Err(Failure::of(Exit::Usage, Diagnostic::new(Code::Unwritable, message)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Writes one file that `write` fills.

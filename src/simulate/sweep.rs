@@ -27,6 +27,12 @@ const fn most_timed(operation: Operation) -> u32 {
 /// Calls before those that are timed: the first differs from the others, no later one does.
 const MOST_WARM: u32 = 1;
 
+/// How many of `warm` calls before `timed` ones are played.
+#[must_use]
+pub fn played(operation: Operation, (warm, timed): (u32, u32)) -> (u32, u32) {
+    (warm.min(MOST_WARM), timed.clamp(1, most_timed(operation)))
+}
+
 /// One size of a collective, played.
 #[derive(Clone, Debug)]
 pub struct Predicted {
@@ -54,7 +60,8 @@ pub(super) fn metric(operation: Operation) -> Option<metrics::Operation> {
     metrics::Operation::ALL.into_iter().find(|op| op.name() == operation.name())
 }
 
-/// Plays one size with `warm` calls before `timed` ones, as nccl-tests does, and gives the row of results.
+/// Plays one size with so many calls before the timed ones, and so many of these, as nccl-tests does, but no more than
+/// [`played`] says; and gives the row of results.
 ///
 /// # Errors
 /// If the call can't be run.
@@ -62,7 +69,7 @@ pub fn predict(
     machine: &Machine<'_>,
     network: &Network,
     request: &Request,
-    (warm, timed): (u32, u32),
+    calls: (u32, u32),
     limits: engine::Limits,
 ) -> Result<Predicted, RunError> {
     let what = format!("{} of {}", request.operation, request.bytes);
@@ -70,15 +77,8 @@ pub fn predict(
         return Err(RunError::NotModelled(request.operation.to_string()));
     }
     let began = Instant::now();
-    let timed = bench::time(
-        machine,
-        network,
-        request,
-        warm.min(MOST_WARM),
-        timed.clamp(1, most_timed(request.operation)),
-        limits,
-    )
-    .map_err(RunError::unable(what.clone()))?;
+    let (warm, timed) = played(request.operation, calls);
+    let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
     let wall = began.elapsed();
     super::sound(&what, &timed.outcome)?;
     let time_us = timed.time.as_us();

@@ -26,10 +26,10 @@ pub(super) fn write(
     folder.table("collectives.csv", |out| collectives_csv(out, &results.collectives))?;
     folder.table("transfers.csv", |out| transfers_csv(out, &report.all_transfers))?;
     folder.table("links.csv", |out| links_csv(out, &report.all_links))?;
-    match chart(loaded, report) {
-        Some(svg) => folder.file("chart.svg", svg.as_bytes()),
-        None => Ok(()),
+    if let Some(svg) = chart(loaded, report) {
+        folder.file("chart.svg", svg.as_bytes())?;
     }
+    folder.finish()
 }
 
 /// busbw over size where there are collectives, else how many transfers are done by when; `None` without either.

@@ -7,7 +7,7 @@ use sim_report::table::{NcclDevice, NcclRow, NcclTable};
 use sim_topology::Catalogue;
 
 use crate::scenario::{Collective, Loaded, Workload};
-use crate::simulate::Report;
+use crate::simulate::{Report, played};
 
 /// One table a collective workload.
 pub(super) fn tables(loaded: &Loaded, name: &str, report: &Report) -> String {
@@ -54,12 +54,14 @@ fn parameters(loaded: &Loaded, collective: &Collective) -> Parameters {
         [first, second, ..] if first.get() > 0 => Some(format!("{}(factor)", second.get() / first.get())),
         _ => None,
     };
+    // Not what was asked for, but what the times below are of.
+    let (warmup, iterations) = played(collective.op, (collective.warmup, collective.iterations));
     Parameters {
         min_bytes: collective.sizes.first().map(|s| s.get()),
         max_bytes: collective.sizes.last().map(|s| s.get()),
         step: ratio,
-        warmup_iters: Some(collective.warmup),
-        iters: Some(collective.iterations),
+        warmup_iters: Some(warmup),
+        iters: Some(iterations),
         validation: Some(false),
         graph: Some(u32::from(loaded.scenario.software.graph)),
         ..Parameters::default()
