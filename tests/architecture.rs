@@ -72,12 +72,13 @@ fn sources() -> Vec<PathBuf> {
     out
 }
 
-/// README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and everything in docs.
+/// README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, the page of the benches and everything in docs.
 fn documents() -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .map(|name| root().join(name))
-        .into_iter()
-        .collect();
+    let mut out: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/README.md"]
+            .map(|name| root().join(name))
+            .into_iter()
+            .collect();
     out.extend(files(&root().join("docs"), "md"));
     out
 }
