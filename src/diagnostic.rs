@@ -229,6 +229,13 @@ fn capitalize(text: &str) -> String {
     chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
 }
 
+/// `1 GPU`, `2 GPUs`.
+#[must_use]
+pub(crate) fn counted(n: impl core::fmt::Display, what: &str) -> String {
+    let n = n.to_string();
+    if n == "1" { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// At most 60 characters of a user's text on one line, for messages.
 #[must_use]
 pub fn shorten(text: &str) -> String {

@@ -39,6 +39,7 @@ pub use quantity::Metres;
 pub(crate) use quantity::diagnose;
 pub use reference::markdown;
 pub use schema::{SCHEMA, all_tables, json_schema};
+pub(crate) use software::acts;
 pub use software::{Scalar, Software};
 pub use starter::starter;
 pub use workload::{Collective, Traffic, Transfer, Transfers, Workload};
@@ -143,7 +144,7 @@ impl Scenario {
             n => format!("{n} workloads"),
         };
         let (nodes, gpus) = (self.cluster.nodes, self.gpus());
-        let gpus = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
+        let gpus = crate::diagnostic::counted(gpus, "GPU");
         if nodes == 1 {
             format!("{}: {system} x1, {gpus}, {work}", self.name)
         } else {

@@ -28,6 +28,8 @@ pub struct Position {
 struct Source {
     name: String,
     text: String,
+    /// Where lines begin, but for the first.
+    lines: Vec<usize>,
 }
 
 /// The texts of a job: files, command-line settings, built-in presets.
@@ -40,7 +42,9 @@ impl Sources {
     /// Adds a text called `name` (a path as the user wrote it, or `--set`).
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
         let id = SourceId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(Source { name: name.into(), text: text.into() });
+        let text = text.into();
+        let lines = text.match_indices('\n').map(|(i, _)| i + 1).collect();
+        self.list.push(Source { name: name.into(), text, lines });
         id
     }
 
@@ -96,8 +100,9 @@ impl Sources {
     }
 
     fn position_of(&self, id: SourceId, at: usize) -> Position {
-        let before = &self.text(id)[..at];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        let lines = self.list.get(id.0 as usize).map_or(&[][..], |s| &s.lines);
+        let number = lines.partition_point(|start| *start <= at);
+        let line_start = number.checked_sub(1).map_or(0, |i| lines[i]);
+        Position { line: number + 1, column: self.text(id)[line_start..at].chars().count() + 1 }
     }
 }

@@ -9,7 +9,7 @@ use sim_topology::{
 
 use super::tree::{Node, Table, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, counted, shorten, suggest};
 
 /// The node: by name, or described in place.
 pub(super) struct System {
@@ -73,7 +73,10 @@ pub(super) fn cluster(
     if let (Some(wanted), Some(node)) = (spec.gpus_per_node, root.node("gpus_per_node"))
         && wanted > spec.node.gpus
     {
-        let fault = Diagnostic::new(Code::NotDivisible, format!("{wanted} GPUs of a node that has {}", spec.node.gpus));
+        let fault = Diagnostic::new(
+            Code::NotDivisible,
+            format!("{} of a node that has {}", counted(wanted, "GPU"), spec.node.gpus),
+        );
         out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
     }
     spec.nics = nics(root, out);

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::keys::{Kind, ROOT, TableSpec};
 use super::presets;
 use super::tree::{self, Entry, Node, Table, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, SourceId, shorten};
@@ -234,6 +235,12 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
             }
         },
     };
+    if path.trim() == "extends" {
+        let diagnostic = Diagnostic::new(Code::BadArgument, "`extends` can only stand in a file");
+        let help = "write a file with `extends = \"base.toml\"`, or give the other file itself";
+        diagnostics.push(diagnostic.at(key_place, "paths in it are relative to that file").help(help));
+        return;
+    }
     let Some(parts) = split_key(path) else {
         let diagnostic = Diagnostic::new(Code::BadArgument, format!("`{}` is not a key", shorten(path)));
         diagnostics
@@ -242,7 +249,11 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
     };
     let raw = &setting.text[value_at..];
     let lead = raw.len() - raw.trim_start().len();
-    let node = value(source, value_at + lead, raw.trim(), setting.literal);
+    let node = if setting.literal {
+        text(source, value_at + lead, raw.trim())
+    } else {
+        value(source, value_at + lead, raw.trim(), takes_text(&ROOT, &parts))
+    };
     if let Some((key, at)) = missing_member(table, &parts) {
         let message = format!("`{}` has {} members, numbered from 0", key, at);
         diagnostics.push(Diagnostic::new(Code::BadArgument, message).at(key_place, "no such member"));
@@ -258,6 +269,18 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
         }
         debug_assert!(depth <= last);
         over = Node { value: Value::Table(Table { entries: vec![entry] }), place: key_place.clone() };
+    }
+}
+
+/// Whether the key takes a text, so that `software.nccl=2.20` is the version 2.20 and not the number 2.2.
+fn takes_text(spec: &TableSpec, parts: &[String]) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return false };
+    match (spec.key(first).map(|key| &key.kind), rest) {
+        (Some(Kind::Text | Kind::Named(..)), []) => true,
+        (Some(Kind::Table(inner)), rest) => takes_text(inner, rest),
+        (Some(Kind::Tables(inner)), [_, rest @ ..]) => takes_text(inner, rest),
+        (Some(Kind::Variants(list)), [_, rest @ ..]) => list.iter().any(|(_, inner)| takes_text(inner, rest)),
+        _ => false,
     }
 }
 
@@ -277,9 +300,19 @@ fn missing_member(table: &Table, parts: &[String]) -> Option<(String, usize)> {
     None
 }
 
-fn value(source: SourceId, at: usize, raw: &str, literal: bool) -> Node {
-    let text = || Node { value: Value::Text(raw.to_owned()), place: Place { source, span: at..at + raw.len() } };
-    if literal { text() } else { tree::parse_value(source, at, raw).unwrap_or_else(text) }
+fn text(source: SourceId, at: usize, raw: &str) -> Node {
+    Node { value: Value::Text(raw.to_owned()), place: Place { source, span: at..at + raw.len() } }
+}
+
+/// A value as typed: TOML, or text without its quotes, where it is no TOML or the key takes a text.
+fn value(source: SourceId, at: usize, raw: &str, takes_text: bool) -> Node {
+    match tree::parse_value(source, at, raw) {
+        Some(node) if takes_text && !matches!(node.value, Value::Text(_) | Value::Array(_) | Value::Table(_)) => {
+            text(source, at, raw)
+        }
+        Some(node) => node,
+        None => text(source, at, raw),
+    }
 }
 
 /// `workload[0].op` as `workload`, `0`, `op`.
@@ -313,11 +346,17 @@ mod tests {
         assert!(matches!(spines.value, Value::Integer(Some(8))));
         assert_eq!(d.sources.text(spines.place.source)[spines.place.span.clone()].to_owned(), "8");
         assert_eq!(table.get("mtu").unwrap().as_text(), Some("4 KiB"));
+        // 2.20 as a number would be 2.2.
+        for (typed, meant) in [("2.20", "2.20"), ("\"2.20\"", "2.20")] {
+            let (table, d) = with("", &[Setting::set(format!("software.nccl={typed}"))]);
+            assert!(d.list.is_empty(), "{d:?}");
+            assert_eq!(table.get("software").unwrap().as_table().unwrap().get("nccl").unwrap().as_text(), Some(meant));
+        }
     }
 
     #[test]
     fn bad_settings_are_reported() {
-        for bad in ["nodes", "=3", "a..b=1", "workload.7.op=x", ""] {
+        for bad in ["nodes", "=3", "a..b=1", "workload.7.op=x", "", "extends=base.toml", " extends = \"base.toml\""] {
             let (_, d) = with("[[workload]]\nop = \"a\"\n", &[Setting::set(bad)]);
             assert_eq!(d.list.len(), 1, "{bad}: {d:?}");
             assert_eq!(d.list[0].code, Code::BadArgument);

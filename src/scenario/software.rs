@@ -68,6 +68,67 @@ impl Scalar {
     }
 }
 
+/// Whether setting this variable can change a run. The library's reading of some others is known to
+/// [`sim_collectives`], but nothing that is played depends on them yet.
+pub(crate) const fn acts(knob: Knob) -> bool {
+    match knob {
+        Knob::Algo
+        | Knob::Proto
+        | Knob::MinNchannels
+        | Knob::MaxNchannels
+        | Knob::MinCtas
+        | Knob::MaxCtas
+        | Knob::Nthreads
+        | Knob::Ll128Nthreads
+        | Knob::Buffsize
+        | Knob::LlBuffsize
+        | Knob::Ll128Buffsize
+        | Knob::Ll128C2c
+        | Knob::NetOverhead
+        | Knob::NvlsEnable
+        | Knob::NvlsNchannels
+        | Knob::NvlsChunksize
+        | Knob::NvlstreeMaxChunksize
+        | Knob::PatEnable
+        | Knob::CollnetEnable
+        | Knob::CollnetNodeThreshold
+        | Knob::CrossNic
+        | Knob::PxnDisable
+        | Knob::P2pPxnLevel
+        | Knob::MinP2pNchannels
+        | Knob::MaxP2pNchannels
+        | Knob::NchannelsPerNetPeer
+        | Knob::P2pPerChannelNetBw
+        | Knob::P2pNetChunksize
+        | Knob::P2pPciChunksize
+        | Knob::P2pNvlChunksize
+        | Knob::P2pLlThreshold
+        | Knob::IbQpsPerConnection
+        | Knob::IbSplitDataOnQps => true,
+        Knob::P2pScheduleGroupSize
+        | Knob::IbArThreshold
+        | Knob::IbAdaptiveRouting
+        | Knob::P2pLevel
+        | Knob::P2pDisable
+        | Knob::NetGdrLevel
+        | Knob::MnnvlEnable => false,
+    }
+}
+
+/// What to use in place of a variable that does not act.
+const fn instead(knob: Knob) -> Option<&'static str> {
+    match knob {
+        Knob::P2pDisable | Knob::P2pLevel => {
+            Some("to take NVLinks or PCIe peer-to-peer away, describe the node: [node]")
+        }
+        Knob::MnnvlEnable => Some("NVLink domains are those of the system: set `nodes_per_domain`"),
+        Knob::IbAdaptiveRouting | Knob::IbArThreshold => {
+            Some("how paths are chosen is `path_choice` under [transport]")
+        }
+        _ => None,
+    }
+}
+
 pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
     let view = root.table_or_empty("software");
     let nccl = view.text_or_default("nccl").parse().unwrap_or_else(|error| {
@@ -92,6 +153,10 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
         None if !pxn => drop(knobs.set(Knob::PxnDisable.name(), "1")),
         None => {}
     }
+    if let Some(node) = view.node("graph").filter(|_| view.boolean("graph")) {
+        let fault = Diagnostic::new(Code::NoEffect, "`graph` has no effect on times");
+        out.push(fault.at(node.place.clone(), "captured launches are not modelled as faster"));
+    }
     Software { nccl, env, knobs, graph: view.boolean("graph"), pxn }
 }
 
@@ -99,7 +164,10 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
 fn variable(entry: &Entry, value: &str, knobs: &mut Knobs, out: &mut Diagnostics) {
     let name = shorten(&entry.key);
     let fault = match knobs.set(&entry.key, value) {
-        Ok(Effect::Read { .. }) => return,
+        Ok(Effect::Read { knob, .. }) if acts(knob) => return,
+        Ok(Effect::Read { knob, .. }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect here"))
+            .at(entry.key_place.clone(), "the variable is known, but nothing that is simulated depends on it")
+            .maybe_help(instead(knob).map(str::to_owned)),
         Ok(Effect::None { similar }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect"))
             .at(entry.key_place.clone(), "nothing in the model looks at it")
             .maybe_help(similar.map(|s| format!("did you mean `{s}`?"))),
@@ -112,4 +180,38 @@ fn variable(entry: &Entry, value: &str, knobs: &mut Knobs, out: &mut Diagnostics
         }
     };
     out.push(fault);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list above against the source: a variable acts if code beside the table of variables and the remarks about
+    /// them names it.
+    #[test]
+    fn variables_that_act_have_a_reader() {
+        fn sources(folder: &std::path::Path, all: &mut String) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.file_name().and_then(|n| n.to_str()) {
+                    Some("notes.rs" | "table.rs" | "tests.rs") => {}
+                    _ if path.is_dir() => sources(&path, all),
+                    _ => *all += &std::fs::read_to_string(&path).unwrap_or_default(),
+                }
+            }
+        }
+        let mut all = String::new();
+        sources(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/sim-collectives/src")), &mut all);
+        assert!(all.len() > 100_000, "{}", all.len());
+        for knob in Knob::ALL {
+            let named = format!("Knob::{knob:?}");
+            let read = all.match_indices(&named).any(|(at, _)| {
+                let next = all[at + named.len()..].chars().next();
+                next.is_some_and(|c| !c.is_alphanumeric())
+            });
+            // Read only to order exchanges that nothing plays in that order.
+            let idle = matches!(knob, Knob::P2pScheduleGroupSize);
+            assert_eq!(acts(*knob), read && !idle, "{}", knob.name());
+        }
+    }
 }

@@ -69,11 +69,23 @@ fn each_fault_has_its_code_and_place() {
         ("[software.env]\nNCCL_ALGO = \"Rong\"", "E021", 13),
         ("[software.env]\nOMP_NUM_THREADS = 4", "E018", 1),
         ("[software.env]\nNCCL_DEBUG = \"INFO\"", "W010", 1),
+        ("[software.env]\nNCCL_P2P_DISABLE = 1", "W010", 1),
+        ("[software.env]\nNCCL_P2P_LEVEL = \"NVL\"", "W010", 1),
+        ("[software.env]\nNCCL_NET_GDR_LEVEL = \"SYS\"", "W010", 1),
+        ("[software.env]\nNCCL_IB_AR_THRESHOLD = 8192", "W010", 1),
+        ("[software.env]\nNCCL_IB_ADAPTIVE_ROUTING = 1", "W010", 1),
+        ("[software.env]\nNCCL_MNNVL_ENABLE = 1", "W010", 1),
+        ("[software]\ngraph = true", "W010", 9),
+        ("[software]\nnccl = 2.20", "E010", 8),
         ("[fabric]\nkind = \"single-switch\"\nspines = 2", "W010", 10),
         ("[[workload]]\nop = \"all_reduce\"", "E011", 1),
         ("[[workload]]\nkind = \"colective\"", "E021", 8),
         ("[[workload]]\nkind = \"collective\"", "E011", 1),
         ("[[workload]]\nkind = \"collective\"\nop = \"al_reduce\"", "E021", 6),
+        ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nsizes = [\"0.5 B\"]", "E016", 10),
+        ("[[workload]]\nkind = \"collective\"\nop = \"alltoall\"\nalgorithm = \"tree\"", "W010", 13),
+        ("[[workload]]\nkind = \"collective\"\nop = \"sendrecv\"\nalgorithm = \"ring\"", "W010", 13),
+        ("[[workload]]\nkind = \"collective\"\nop = \"sendrecv\"\nchannels = 2", "W010", 12),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nranks = 20", "E017", 9),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nranks = 12", "E017", 9),
         ("[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\ngroup = [0, 16]", "E022", 13),
@@ -98,6 +110,18 @@ fn each_fault_has_its_code_and_place() {
 }
 
 #[test]
+fn what_acts_is_not_warned_of() {
+    for line in [
+        "[software.env]\nNCCL_ALGO = \"Ring\"\nNCCL_IB_QPS_PER_CONNECTION = 4\nNCCL_MAX_NCHANNELS = 4",
+        "[software]\ngraph = false\nnccl = \"2.20\"",
+        "[[workload]]\nkind = \"collective\"\nop = \"alltoall\"\nchannels = 2\nprotocol = \"LL\"",
+        "[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nchannels = 2\nsizes = [\"1.5 KB\", \"8.0 B\"]",
+    ] {
+        assert_eq!(findings(&format!("{BASE}{line}\n")), [], "{line}");
+    }
+}
+
+#[test]
 fn all_faults_are_reported_together_and_in_order() {
     let toml = "system = \"hgx-h10\"\nnodes = 0\nspines = 4\n[transport]\nmtu = 4096\n[[workload]]\nkind = \"collective\"\nop = \"al_reduce\"\nmin = \"9 B\"\nmax = \"8 B\"\n";
     let codes: Vec<_> = findings(toml).into_iter().map(|(code, line, _)| (code, line)).collect();
@@ -114,6 +138,8 @@ fn errors_teach() {
         ("system = hgx-h100\n", "text needs quotes: system = \"hgx-h100\""),
         ("system = \"hgx-h100\"\n[fabric]\nkind = \"rail-optimised\"\n", "did you mean `rail-optimized`?"),
         ("system = \"hgx-h100\"\n[workload]\nkind = \"transfer\"\n", "[[workload]]"),
+        ("system = \"hgx-h100\"\n[software]\nnccl = 2.20\n", "quote it: nccl = \"2.20\""),
+        ("system = \"hgx-h100\"\n[software.env]\nNCCL_MNNVL_ENABLE = 1\n", "set `nodes_per_domain`"),
         ("nodes = 2\n", "system = \"hgx-h100\""),
         ("", "Neither `system` nor `[node]` is given"),
     ] {

@@ -82,14 +82,11 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
                 out.push(diagnostic.at(node.place.clone(), "not known").help(suggest(text, words.iter().copied())));
             }
         }
-        (Kind::Size(zero), Value::Text(text)) => {
-            if let Some(size) = quantity::<Bytes>(node, key, text, out)
-                && size == Bytes::ZERO
-                && !zero
-            {
-                range(node, key, kind, "zero bytes", out);
-            }
-        }
+        (Kind::Size(zero), Value::Text(text)) => match quantity::<Bytes>(node, key, text, out) {
+            Some(_) if part_of_a_byte(text) => range(node, key, kind, "a part of a byte", out),
+            Some(Bytes::ZERO) if !zero => range(node, key, kind, "zero bytes", out),
+            _ => {}
+        },
         (Kind::Time, Value::Text(text)) => {
             quantity::<Span>(node, key, text, out);
         }
@@ -174,6 +171,12 @@ fn quantity<T: FromStr<Err = UnitError>>(node: &Node, key: &str, text: &str, out
     }
 }
 
+/// Whether a size in plain bytes is not a whole number of them.
+fn part_of_a_byte(text: &str) -> bool {
+    let number = text.trim().strip_suffix('B').and_then(|number| number.trim_end().parse::<f64>().ok());
+    number.is_some_and(|number| number.fract() != 0.0)
+}
+
 fn bare_number(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
     let written = match &node.value {
         Value::Integer(Some(number)) => number.to_string(),
@@ -231,6 +234,11 @@ fn wrong(node: &Node, key: &str, kind: &Kind, found: &str, out: &mut Diagnostics
         && (text.trim().parse::<f64>().is_ok() || matches!(text.trim(), "true" | "false"))
     {
         diagnostic = diagnostic.help(format!("without quotes: {key} = {}", text.trim()));
+    }
+    if let (Kind::Text | Kind::Named(..), Value::Integer(Some(_)) | Value::Float(_)) = (kind, &node.value) {
+        // As it was written: 2.20 is not 2.2 where it names a version.
+        let written = &out.sources.text(node.place.source)[out.sources.clip(&node.place)];
+        diagnostic = diagnostic.help(format!("quote it: {key} = \"{}\"", shorten(written)));
     }
     if let (Kind::Tables(_) | Kind::Variants(_), Value::Table(_)) = (kind, &node.value) {
         diagnostic = diagnostic.help(format!("double brackets make an array of tables: [[{key}]]"));

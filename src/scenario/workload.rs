@@ -11,7 +11,7 @@ pub use transfer::{Traffic, Transfer, Transfers};
 use super::keys::{COLLECTIVE, TRANSFER};
 use super::tree::{Node, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,9 +88,9 @@ fn ranks(view: &View<'_>, fabric: &Fabric, least: u32, out: &mut Diagnostics) ->
         None
     };
     if wanted > gpus {
-        let label = format!("{} nodes x {per_node} GPUs = {gpus}", fabric.nodes().len());
+        let label = format!("{} x {} = {gpus}", counted(fabric.nodes().len(), "node"), counted(per_node, "GPU"));
         return fault(
-            format!("{wanted} ranks on {gpus} GPUs"),
+            format!("{wanted} ranks on {}", counted(gpus, "GPU")),
             label,
             "leave `ranks` out to use all, or set `nodes` higher",
         );

@@ -7,8 +7,8 @@ use sim_topology::Catalogue;
 use super::super::context::Context;
 use super::super::fault::{Exit, Failure};
 use super::{Request, guess};
-use crate::diagnostic::{Code, Diagnostic, shorten};
-use crate::scenario::{Input, Loaded, Scenario, Setting};
+use crate::diagnostic::{Code, Diagnostic, counted, shorten};
+use crate::scenario::{Input, Loaded, Scenario, Setting, acts};
 
 /// What settings from a log are said to come from.
 const ORIGIN: &str = "the log";
@@ -81,7 +81,7 @@ fn shape(
         None if given("nodes") => return Ok(out),
         None => {
             let nodes = table.nodes().unwrap_or_else(|| ranks.div_ceil(most)).max(1);
-            taken.push(format!("{nodes} nodes"));
+            taken.push(counted(nodes, "node"));
             out.push(Setting::value(ORIGIN, "nodes", nodes));
             nodes
         }
@@ -96,13 +96,14 @@ fn shape(
         return Ok(out);
     }
     if !ranks.is_multiple_of(nodes) || ranks / nodes > most {
-        let message = format!("`{name}` has {ranks} ranks, which {nodes} nodes of {most} GPUs do not give");
+        let (nodes, most) = (counted(nodes, "node"), counted(most, "GPU"));
+        let message = format!("`{name}` has {ranks} ranks, which {nodes} of {most} do not give");
         let fault = Diagnostic::new(Code::NotDivisible, message);
         return Err(Failure::of(Exit::Usage, fault.help("give the shape: --system, --nodes and --gpus-per-node")));
     }
     let each = ranks / nodes;
     if each < most {
-        taken.push(format!("{each} GPUs a node"));
+        taken.push(format!("{} a node", counted(each, "GPU")));
         out.push(Setting::value(ORIGIN, "gpus_per_node", each));
     }
     Ok(out)
@@ -129,7 +130,10 @@ fn software(log: &NcclLog, table: &Table, given: &dyn Fn(&str) -> bool, taken: &
         let key = format!("software.env.{variable}");
         let plain = variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         // Most variables of a log concern what is not modelled; they need no warning here.
-        if plain && !given(&key) && matches!(Knobs::default().set(variable, value), Ok(Effect::Read { .. })) {
+        if plain
+            && !given(&key)
+            && matches!(Knobs::default().set(variable, value), Ok(Effect::Read { knob, .. }) if acts(knob))
+        {
             taken.push(format!("{variable}={}", shorten(value)));
             out.push(Setting::text(ORIGIN, key, value));
         }

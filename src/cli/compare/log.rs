@@ -19,7 +19,7 @@ use super::super::context::{Context, warnings};
 use super::super::fault::{Exit, Failure};
 use super::super::play::{failure, stopped_early};
 use super::{Request, cluster};
-use crate::diagnostic::{Code, Diagnostic, shorten};
+use crate::diagnostic::{Code, Diagnostic, counted, shorten};
 use crate::simulate::{RunError, predict};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
@@ -125,7 +125,7 @@ fn one(
     let gpus = loaded.scenario.gpus();
     let ranks = table.ranks.unwrap_or(gpus);
     if ranks > gpus || ranks < 2 {
-        let message = format!("`{name}` has {ranks} ranks, and the cluster {gpus} GPUs");
+        let message = format!("`{name}` has {ranks} ranks, and the cluster {}", counted(gpus, "GPU"));
         return Err(usage(Code::NotDivisible, message, "set --nodes higher"));
     }
     if table.ranks.is_none() {

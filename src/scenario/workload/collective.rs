@@ -7,7 +7,7 @@ use sim_topology::Fabric;
 use super::super::quantity;
 use super::super::tree::{Node, Value};
 use super::super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
 
 /// A collective operation, run at each of some sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct Collective {
     pub iterations: u32,
     /// Operations before those that are timed.
     pub warmup: u32,
+    /// Where the scenario says what to run: the forced algorithm or protocol, else the operation.
+    pub place: Option<Place>,
 }
 
 /// Reads and checks a collective; without a fabric only what needs none.
@@ -54,9 +56,11 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         out.push(fault);
         return None;
     }
+    let op: Operation = view.choice("op")?.parse().ok()?;
+    without_effect(view, op, out);
     Some(Collective {
         name: view.text("name").map(str::to_owned),
-        op: view.choice("op")?.parse().ok()?,
+        op,
         sizes: sizes?,
         datatype: datatype(view.choice("datatype").unwrap_or_default()),
         type_name: view.choice("datatype").unwrap_or_default().to_owned(),
@@ -67,7 +71,26 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         channels: view.integer("channels"),
         iterations: view.integer("iterations")?,
         warmup: view.integer("warmup")?,
+        place: ["algorithm", "protocol", "op"].iter().find_map(|key| Some(view.node(key)?.place.clone())),
     })
+}
+
+/// Warns of what is forced on an operation that has no such choice.
+fn without_effect(view: &View<'_>, op: Operation, out: &mut Diagnostics) {
+    let idle: &[(&str, &str)] = match op {
+        Operation::SendRecv => &[
+            ("algorithm", "it is made of sends and receives, which know no algorithms"),
+            ("channels", "a message takes as many channels as it has parts"),
+        ],
+        op if op.is_point_to_point() => &[("algorithm", "it is made of sends and receives, which know no algorithms")],
+        _ => &[],
+    };
+    for (key, why) in idle {
+        if let Some(node) = view.node(key) {
+            let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect on {op}"));
+            out.push(fault.at(node.place.clone(), *why));
+        }
+    }
 }
 
 /// nccl-tests' name as the type that decisions depend on; signed and unsigned are alike.
