@@ -10,17 +10,18 @@ use super::links::busiest;
 /// Above this share of its time, a link or a channel is what bounds the work.
 const BUSY: f64 = 0.5;
 
-/// What bounds a collective: the busiest link if it is busy for more than half of the time, else the rate at which the
-/// library's channels work if they are, else latency.
+/// What bounds a collective: the busiest link or the rate at which the library's channels work, whichever is nearer to
+/// its limit and above half of it; else latency.
 pub(super) fn collective(machine: &Machine<'_>, plan: &Plan, outcome: &Outcome, algbw: f64, busbw: f64) -> String {
-    let link = busiest(outcome);
-    if let Some((id, share)) = link
+    let channels = channel_share(machine, plan, algbw, busbw);
+    if let Some((id, share)) = busiest(outcome)
         && share > BUSY
+        && channels.is_none_or(|(of_channels, _)| share > of_channels)
     {
         return format!("{} {:.0} %", machine.fabric.link_name(id), share * 100.0);
     }
-    match channel_share(machine, plan, algbw, busbw) {
-        Some((share, what)) if share > BUSY => what.to_owned(),
+    match channels {
+        Some((share, what)) if share > BUSY => format!("{what} {:.0} %", share * 100.0),
         Some((share, what)) if share > BUSY / 2.0 => format!("latency and {what}"),
         // With large messages between pairs and no busy link, the channels they share are what is left.
         None if plan.call.p2p.message >= 1 << 20 => "channel rate".to_owned(),
