@@ -5,6 +5,7 @@
 //! whatever the number of threads.
 
 mod bottleneck;
+mod check;
 mod explain;
 mod links;
 pub(crate) mod profile;
@@ -238,10 +239,10 @@ impl Sum {
         }
     }
 
-    /// Adds what one simulation, called `what`, measured; false if it stopped early.
-    fn add(&mut self, what: &str, outcome: &Outcome, wall: Duration) -> Result<bool, RunError> {
+    /// Adds what one simulation, called `what`, measured, whose work began at `began`; false if it stopped early.
+    fn add(&mut self, what: &str, outcome: &Outcome, began: Time, wall: Duration) -> Result<bool, RunError> {
         sound(what, outcome)?;
-        self.totals.add(outcome);
+        self.totals.add(outcome, began);
         let engine = &mut self.results.engine;
         engine.events += outcome.engine.events;
         engine.segment_hops += outcome.engine.segment_hops;

@@ -322,6 +322,52 @@ fn requests_that_cannot_be_are_usage_errors() {
 }
 
 #[test]
+fn what_run_refuses_check_refuses_at_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    for (system, keys, place, part, help) in [
+        ("hgx-a100", "op = \"all_reduce\"\nalgorithm = \"nvls\"", ":6:13", "NVSwitches", Some("leave `algorithm` out")),
+        ("hgx-h100", "op = \"gather\"", ":5:6", "not modelled", None),
+        (
+            "hgx-h100",
+            "op = \"all_gather\"\nprotocol = \"LL\"\nalgorithm = \"tree\"",
+            ":7:13",
+            "tree",
+            Some("`protocol`"),
+        ),
+    ] {
+        let text = format!("system = \"{system}\"\nnodes = 2\n[[workload]]\nkind = \"collective\"\n{keys}\n");
+        fs::write(dir.path().join("s.toml"), text).unwrap();
+        for verb in ["check", "run"] {
+            let ran = fabricsim_in(dir.path(), &[verb, "s.toml"]);
+            ran.fails(2, &["E040", place, part]);
+            assert_eq!(ran.err.contains("leave "), help.is_some(), "{}", ran.err);
+            assert!(help.is_none_or(|help| ran.err.contains(help)), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn utilization_counts_from_the_first_start() {
+    let run = |start: &str| {
+        let set = format!("workload.0.start={start}");
+        let value = fabricsim(&["run", "scenarios/incast-8to1.toml", "--set", &set, "--format", "json"]).json();
+        let links = value["results"]["links"].as_array().unwrap().clone();
+        links.iter().map(|l| l["utilization"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    let (at_once, late) = (run("0 us"), run("1 s"));
+    assert!(at_once > 0.5 && (late / at_once - 1.0).abs() < 1e-6, "{late}, and {at_once} at once");
+}
+
+#[test]
+fn the_end_of_simulated_time_is_no_deadlock() {
+    let work =
+        "workload=[{ kind = \"transfer\", list = [{ src = 0, dst = 8, bytes = \"10 GB\", start = \"18446744 s\" }] }]";
+    let ran = fabricsim(&["run", "scenarios/hgx-h100-2node.toml", "--set", work, "--format", "json"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.err.contains("E070") && ran.err.contains("2^64 ps") && !ran.err.contains("deadlock"), "{}", ran.err);
+}
+
+#[test]
 fn artifacts_are_written_once() {
     let dir = tempfile::tempdir().unwrap();
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/one-transfer.toml");

@@ -53,7 +53,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut settings = args.system.settings()?;
     settings.extend(context.settings.iter().cloned());
     let (scenario, findings) = match Scenario::load(&input, &settings) {
-        Ok(loaded) => (Some(loaded.scenario), loaded.diagnostics),
+        Ok(loaded) => {
+            let mut findings = loaded.refused();
+            let valid = findings.list.is_empty();
+            findings.list.extend(loaded.diagnostics.list.iter().cloned());
+            findings.sort();
+            (valid.then_some(loaded.scenario), findings)
+        }
         Err(findings) => (None, findings),
     };
     match args.format {

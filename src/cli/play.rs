@@ -63,7 +63,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let report = report.map_err(|error| failure(&error))?;
+    let report = report.map_err(|error| failure(&error, Some(loaded)))?;
     let engine = &report.results.engine;
     let (events, wall) = (engine.events as f64, engine.wall_s);
     let list = warnings(&loaded.diagnostics);
@@ -82,7 +82,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         context.note(&format!("saved {}", folder.display()));
     }
     match report.stopped {
-        Some(reason) => Err(fault::stopped(reason, &report.stopped_at)),
+        Some(reason) => Err(fault::stopped(reason, &report.stopped_at, loaded.scenario.limits.time.is_some())),
         None => Ok(()),
     }
 }

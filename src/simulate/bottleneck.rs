@@ -3,9 +3,10 @@
 use sim_collectives::nccl::Protocol;
 use sim_collectives::{Machine, Plan};
 use sim_core::outcome::Outcome;
+use sim_core::units::Time;
 use sim_topology::Fabric;
 
-use super::links::busiest;
+use super::links::{busiest, busiest_since};
 
 /// Above this share of its time, a link or a channel is what bounds the work.
 const BUSY: f64 = 0.5;
@@ -53,9 +54,9 @@ fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> 
     Some((moved / channels / rate, what))
 }
 
-/// What bounds transfers: the busiest link if it is busy for more than half of the time, else latency.
-pub(super) fn transfers(fabric: &Fabric, outcome: &Outcome) -> String {
-    match busiest(outcome) {
+/// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the time, else latency.
+pub(super) fn transfers(fabric: &Fabric, outcome: &Outcome, began: Time) -> String {
+    match busiest_since(outcome, began) {
         Some((id, share)) if share > BUSY => format!("{} {:.0} %", fabric.link_name(id), share * 100.0),
         _ => "latency".to_owned(),
     }

@@ -24,14 +24,14 @@ impl Totals {
         Self { links: vec![Counted::default(); links], time: Span::ZERO }
     }
 
-    /// Adds one simulation, as if it followed the others.
-    pub(super) fn add(&mut self, outcome: &Outcome) {
+    /// Adds one simulation, as if it followed the others. The time before its work began does not count.
+    pub(super) fn add(&mut self, outcome: &Outcome, began: Time) {
         for (sum, link) in self.links.iter_mut().zip(&outcome.links) {
             sum.payload += link.payload;
             sum.busy += link.busy;
             sum.longest_wait = sum.longest_wait.max(link.longest_wait);
         }
-        self.time += outcome.ended.since(Time::ZERO);
+        self.time += outcome.ended.since(began.min(outcome.ended));
     }
 
     /// All links in the fabric's order. Links here are lossless and unbounded: nothing is marked, paused or dropped.
@@ -60,6 +60,12 @@ pub(super) fn share(part: Span, whole: Span) -> f64 {
 
 /// The link that was busy longest in one simulation, the first of equals, with its share of the time.
 pub(super) fn busiest(outcome: &Outcome) -> Option<(LinkId, f64)> {
+    busiest_since(outcome, Time::ZERO)
+}
+
+/// The same with the share of the time since the work began.
+pub(super) fn busiest_since(outcome: &Outcome, began: Time) -> Option<(LinkId, f64)> {
     let (index, link) = outcome.links.iter().enumerate().rev().max_by_key(|(_, link)| link.busy)?;
-    (link.busy > Span::ZERO).then(|| (LinkId::new(index), share(link.busy, outcome.ended.since(Time::ZERO))))
+    (link.busy > Span::ZERO)
+        .then(|| (LinkId::new(index), share(link.busy, outcome.ended.since(began.min(outcome.ended)))))
 }

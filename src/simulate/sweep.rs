@@ -9,7 +9,7 @@ use sim_collectives::{Machine, Request, bench};
 use sim_core::engine;
 use sim_core::network::Network;
 use sim_core::outcome::{Outcome, StopReason};
-use sim_core::units::Bytes;
+use sim_core::units::{Bytes, Time};
 use sim_report::metrics;
 use sim_report::result::CollectiveResult;
 use sim_report::table::time_text;
@@ -73,7 +73,7 @@ pub fn predict(
     limits: engine::Limits,
 ) -> Result<Predicted, RunError> {
     let what = format!("{} of {}", request.operation, request.bytes);
-    if matches!(request.operation, Operation::Gather | Operation::Scatter) {
+    if !modelled(request.operation) {
         return Err(RunError::NotModelled(request.operation.to_string()));
     }
     let began = Instant::now();
@@ -99,13 +99,12 @@ pub fn predict(
     Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
 }
 
-/// Plays all sizes; false if one stopped early.
-pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum) -> Result<bool, RunError> {
-    let machine = machine(&world.loaded.scenario, &world.loaded.fabric, &collective.group)?;
+/// What a collective asks for at each of its sizes, on so many ranks.
+pub(super) fn requests(collective: &Collective, ranks: u32) -> Vec<Request> {
     let element = Element { datatype: collective.datatype, ..Element::default() };
     let request = |bytes: &Bytes| Request {
         operation: collective.op,
-        bytes: trimmed(collective.op, *bytes, element, machine.ranks()),
+        bytes: trimmed(collective.op, *bytes, element, ranks),
         element,
         algorithm: collective.algorithm,
         protocol: collective.protocol,
@@ -113,7 +112,18 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         root: collective.root,
         iterations: 1,
     };
-    let requests: Vec<Request> = collective.sizes.iter().map(request).collect();
+    collective.sizes.iter().map(request).collect()
+}
+
+/// Whether an operation has an algorithm here.
+pub(super) const fn modelled(operation: Operation) -> bool {
+    !matches!(operation, Operation::Gather | Operation::Scatter)
+}
+
+/// Plays all sizes; false if one stopped early.
+pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum) -> Result<bool, RunError> {
+    let machine = machine(&world.loaded.scenario, &world.loaded.fabric, &collective.group)?;
+    let requests = requests(collective, machine.ranks());
     // Large sizes take longest; begun first, they leave no thread idle at the end.
     let one = |request: &Request| {
         if world.interrupted() {
@@ -134,7 +144,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             sum.stop(StopReason::Interrupted, what);
             continue;
         };
-        if !sum.add(&what, &outcome, wall)? {
+        if !sum.add(&what, &outcome, Time::ZERO, wall)? {
             continue;
         }
         if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {

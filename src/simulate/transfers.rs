@@ -28,11 +28,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let messages = list.iter().map(message).collect::<Result<Vec<_>, RunError>>()?;
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO })?;
-    let began = Instant::now();
+    let clock = Instant::now();
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
-    let wall = began.elapsed();
+    let wall = clock.elapsed();
     world.one_done();
-    let complete = sum.add(&what, &executed.outcome, wall)?;
+    let began = list.iter().map(|t| t.start).min().map_or(Time::ZERO, |start| Time::ZERO + start);
+    let complete = sum.add(&what, &executed.outcome, began, wall)?;
     let mut arrived: Vec<Option<Time>> = vec![None; list.len()];
     for part in executed.nodes.iter().flat_map(|node| &node.parts) {
         if let Some(slot) = arrived.get_mut(part.index as usize) {
@@ -57,7 +58,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     }
     if bytes > 0 {
         let us = last.since(first).as_us();
-        let limit = bottleneck::transfers(fabric, &executed.outcome);
+        let limit = bottleneck::transfers(fabric, &executed.outcome, began);
         sum.headline = format!(
             "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.",
             count(list.len()),

@@ -114,7 +114,7 @@ fn one(
     };
     let op: Operation = match named.name().parse() {
         Ok(op) if !matches!(op, Operation::Gather | Operation::Scatter) => op,
-        _ => return Err(failure(&RunError::NotModelled(named.to_string()))),
+        _ => return Err(failure(&RunError::NotModelled(named.to_string()), None)),
     };
     if table.ranks == Some(1) {
         let message = format!("`{name}` is of one rank: a copy within a GPU, in which no link takes part");
@@ -132,9 +132,10 @@ fn one(
         taken.push(format!("{ranks} ranks, since the cluster has so many GPUs"));
         table.ranks = Some(ranks);
     }
-    let (predicted, stopped) = predictions(&loaded, &table, op, ranks, interrupt).map_err(|error| failure(&error))?;
+    let (predicted, stopped) =
+        predictions(&loaded, &table, op, ranks, interrupt).map_err(|error| failure(&error, Some(&loaded)))?;
     let compared = LogComparison::new(name, &table, |bytes, _placement| predicted.get(&bytes).copied());
-    Ok((compared, stopped.map(|reason| stopped_early(reason, name))))
+    Ok((compared, stopped.map(|reason| stopped_early(reason, name, loaded.scenario.limits.time.is_some()))))
 }
 
 /// The predicted time of every size of a table, and why some are missing, if they are.

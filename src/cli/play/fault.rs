@@ -1,48 +1,41 @@
 //! What to say when a scenario can't be played, or stops early.
 
-use sim_collectives::PlanError;
-use sim_collectives::step_graph::ExecuteError;
 use sim_core::outcome::StopReason;
 
 use super::super::fault::{Exit, Failure};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::scenario::Loaded;
 use crate::simulate::RunError;
 
-/// A run that could not be.
-pub(in super::super) fn failure(error: &RunError) -> Failure {
-    let message = error.to_string();
-    match error {
-        RunError::Machine(_) => Failure::of(Exit::Usage, Diagnostic::new(Code::Unsupported, message)),
-        RunError::NotModelled(_) => {
-            let fault = Diagnostic::new(Code::Unsupported, message);
-            let known = "modelled: all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, sendrecv";
-            Failure::of(Exit::Usage, fault.help(known))
-        }
-        RunError::Unable { source: ExecuteError::Plan(PlanError::Route(_)), .. } => {
-            Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, message))
-        }
-        RunError::Unable { source: ExecuteError::Plan(_), .. } => {
-            let fault = Diagnostic::new(Code::Unsupported, message);
-            Failure::of(Exit::Usage, fault.help("leave `algorithm` and `protocol` (NCCL_ALGO, NCCL_PROTO) out"))
-        }
-        RunError::Unable { source: ExecuteError::Load(_), .. } => {
-            let fault = Diagnostic::new(Code::Limit, message);
-            Failure::of(Exit::Stopped, fault.help("make the work smaller: fewer ranks, or fewer transfers at once"))
-        }
-        RunError::Unable { .. } | RunError::Invariant { .. } => Failure::internal(message),
+/// A run that could not be. What `check` finds, too, is shown at its place.
+pub(in super::super) fn failure(error: &RunError, loaded: Option<&Loaded>) -> Failure {
+    let forced = loaded.map(Loaded::forced).unwrap_or_default();
+    let fault = error.diagnostic(&forced);
+    match fault.code {
+        Code::Internal => Failure::internal(error),
+        Code::Limit => Failure::of(Exit::Stopped, fault),
+        _ => match loaded.map(Loaded::refused) {
+            Some(refused) if refused.list.iter().any(|d| d.message == fault.message) => Failure::usage(refused),
+            _ => Failure::of(Exit::Usage, fault),
+        },
     }
 }
 
 /// A run that stopped early, after its partial results have been shown.
-pub(in super::super) fn stopped(reason: StopReason, at: &str) -> Failure {
+/// `limited` says whether the user set a limit of simulated time.
+pub(in super::super) fn stopped(reason: StopReason, at: &str, limited: bool) -> Failure {
     let (code, what) = match reason {
         StopReason::EventLimit => (Code::Limit, "the limit of events was reached"),
-        StopReason::TimeLimit => (Code::Limit, "the limit of simulated time was reached"),
+        StopReason::TimeLimit if limited => (Code::Limit, "the limit of simulated time was reached"),
+        StopReason::TimeLimit => (Code::Limit, "the end of simulated time was reached: 2^64 ps, about 213 days"),
         StopReason::Deadlock => (Code::Deadlock, "nothing moves any more, and the work is not done: a deadlock"),
         StopReason::Interrupted => (Code::Interrupted, "interrupted"),
         StopReason::Finished => return Failure::internal("a finished run was taken for one that stopped"),
     };
     let exit = if super::by_user(reason) { Exit::Interrupted } else { Exit::Stopped };
     let fault = Diagnostic::new(code, what).note(format!("in {at}")).note("what was complete by then is shown");
+    let endless = matches!(reason, StopReason::TimeLimit) && !limited;
+    let fault =
+        fault.help(if endless { "look for a rate that is too low, or a size or start that is too large" } else { "" });
     Failure::of(exit, fault)
 }
