@@ -12,6 +12,11 @@ use crate::machine::Machine;
 use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, launch, split};
 use crate::timing::CallShape;
 
+/// Slots of a connection (`NCCL_STEPS`).
+const SLOTS: u32 = 8;
+/// Slots of a channel's buffer pool, which its network connections for sends and receives share (`NCCL_SHARED_STEPS`).
+const SHARED_SLOTS: u32 = 16;
+
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -186,7 +191,9 @@ impl Machine<'_> {
         let multimem = matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree);
         let nodes = self.group.nodes().len();
         if multimem && !self.comm.facts().multicast {
-            return unable("it needs NVSwitches that reduce (Hopper or later), NCCL_NVLS_ENABLE, and nodes of equal size");
+            return unable(
+                "it needs NVSwitches that reduce (Hopper or later), NCCL_NVLS_ENABLE, and nodes of equal size",
+            );
         }
         if multimem && protocol != Protocol::Simple {
             return unable("it runs with the Simple protocol only");
@@ -215,6 +222,9 @@ impl Machine<'_> {
         let parts = if part == 0 { 1 } else { message.div_ceil(part) as u32 };
         let ll = plan.uses_ll(part, nodes == 1);
         let step = if nodes > 1 { plan.network_step(part) } else { plan.step };
+        // A batch over the network is the peers of one node.
+        let batch = P2pPlan::BATCH.min(if nodes > 1 { per_node.max(1) } else { P2pPlan::BATCH });
+        let peers = if request.operation == Operation::AllToAll { batch } else { 1 };
         let rounds = if request.operation == Operation::AllToAll { n as u32 } else { 2 };
         let call = Call {
             group: self.group.clone(),
@@ -227,8 +237,8 @@ impl Machine<'_> {
                 channels: request.channels.unwrap_or(plan.channels).max(parts).max(1),
                 first_channel: (0..rounds).map(|r| plan.first_channel(r)).collect(),
                 step,
-                slots: if nodes > 1 { 2 } else { 8 },
-                batch: P2pPlan::BATCH.min(if nodes > 1 { per_node.max(1) } else { P2pPlan::BATCH }),
+                slots: if nodes > 1 { (SHARED_SLOTS / peers).min(SLOTS) as u16 } else { SLOTS as u16 },
+                batch,
                 relay: plan.pxn_level > 0,
             },
         };

@@ -35,8 +35,6 @@ pub struct Flow {
     pub route: Slice,
     /// Where it ends.
     pub sink: Sink,
-    /// How many messages may wait at the source at once; rounded up to a power of two.
-    pub depth: u16,
     /// Largest segment.
     pub segment: Bytes,
 }

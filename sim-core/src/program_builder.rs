@@ -40,11 +40,11 @@ impl ProgramBuilder {
         self.program.launch_floor = floor;
     }
 
-    fn flow(&mut self, route: &[LinkId], sink: Sink, depth: u16, segment: Bytes) -> u32 {
+    fn flow(&mut self, route: &[LinkId], sink: Sink, segment: Bytes) -> u32 {
         let start = self.program.routes.len() as u32;
         self.program.routes.extend_from_slice(route);
         let end = self.program.routes.len() as u32;
-        self.program.flows.push(Flow { route: start..end, sink, depth, segment });
+        self.program.flows.push(Flow { route: start..end, sink, segment });
         self.program.flows.len() as u32 - 1
     }
 
@@ -56,14 +56,14 @@ impl ProgramBuilder {
         let ends = Ends { send: p.senders.len() as u32, recv: p.receivers.len() as u32 };
         let first = p.flows.len() as u32;
         for route in routes {
-            self.flow(route, Sink::Receiver(ends.recv), slots, spec.segment);
+            self.flow(route, Sink::Receiver(ends.recv), spec.segment);
         }
         let flows = first..self.program.flows.len() as u32;
         let parts = if split { flows.len().max(1) as u16 } else { 1 };
         let credit = match spec.credit {
             CreditShape::After(span) => Credit::After(span),
             CreditShape::ClearToSend { route, bytes, delay } => {
-                Credit::Message { flow: self.flow(route, Sink::Credit(ends.send), slots, bytes), bytes, delay }
+                Credit::Message { flow: self.flow(route, Sink::Credit(ends.send), bytes), bytes, delay }
             }
         };
         let signals = routes.is_empty().then_some(ends.recv);
@@ -90,13 +90,13 @@ impl ProgramBuilder {
         let p = &self.program;
         let (send, recv, junction) = (p.senders.len() as u32, p.receivers.len() as u32, p.junctions.len() as u32);
         for route in inputs {
-            let flow = self.flow(route, Sink::Junction(junction), slots, spec.segment);
+            let flow = self.flow(route, Sink::Junction(junction), spec.segment);
             let sender = Sender { flows: flow..flow + 1, split: false, latency: spec.latency, signals: None };
             self.program.senders.push(sender);
         }
         let first = self.program.flows.len() as u32;
         for (i, route) in outputs.iter().enumerate() {
-            self.flow(route, Sink::Receiver(recv + i as u32), 1, spec.segment);
+            self.flow(route, Sink::Receiver(recv + i as u32), spec.segment);
             self.program.receivers.push(1);
         }
         let out = first..self.program.flows.len() as u32;
