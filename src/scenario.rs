@@ -7,6 +7,7 @@
 mod build;
 mod cluster;
 mod hash;
+mod impossible;
 mod keys;
 mod load;
 pub mod presets;

@@ -310,7 +310,8 @@ fn requests_that_cannot_be_are_usage_errors() {
     bench(&json).fails(2, &["E080", "--table nccl", "--format json"]);
     bench(&["all_redcue", "--system", "hgx-h100"]).fails(2, &["did you mean `all_reduce`?"]);
     bench(&["gather", "--system", "hgx-h100"]).fails(2, &["E040", "not modelled yet", "all_gather"]);
-    bench(&["all_reduce", "--system", "hgx-h100", "-b", "8x"]).fails(2, &["-b"]);
+    bench(&["all_reduce", "--system", "hgx-h100", "-b", "8x"]).fails(2, &["-b", "known here: K, M, G, T"]);
+    bench(&["all_reduce", "--system", "hgx-h100", "--nics", "8"]).fails(2, &["E018", "--nics 8x400Gb/s: eight"]);
     bench(&["all_reduce", "--system", "hgx-h100", "-b", "8M", "-e", "8K"]).fails(2, &["begins at", "ends at"]);
     bench(&["all_gather", "--system", "hgx-h100", "--env", "NCCL_ALGO=Tree"])
         .fails(2, &["E040", "excluded by NCCL_ALGO"]);

@@ -57,6 +57,9 @@ pub(super) struct Args {
     output: Output,
 }
 
+/// What the workload that `bench` makes up is said to come from.
+pub(super) const ORIGIN: &str = "bench";
+
 const EXAMPLES: &str = "\
 Examples:
   fabricsim bench all_reduce --system hgx-h100 --nodes 2
@@ -110,7 +113,7 @@ fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
         args.warmup
     );
     let mut settings = args.system.settings()?;
-    settings.push(Setting::value("bench", "workload", workload));
+    settings.push(Setting::value(ORIGIN, "workload", workload));
     Ok(settings)
 }
 

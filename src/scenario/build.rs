@@ -5,7 +5,7 @@ use sim_topology::{Catalogue, Fabric};
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, cluster, profile, software, workload};
+use super::{Limits, SCHEMA, Scenario, cluster, impossible, profile, software, workload};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
@@ -29,11 +29,12 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
     let fabric = match Fabric::build(&spec, catalogue) {
         Ok(fabric) => fabric,
         Err(error) => {
-            out.push(cluster::impossible(&error, table));
+            out.push(impossible::impossible(&error, table));
             workload::shapes_only(&root, out);
             return None;
         }
     };
+    cluster::clamped(&root, &spec, &fabric, out);
     let seed = root.integer("seed").unwrap_or(1);
     let workloads = workload::workloads(&root, &fabric, seed, out);
     let profile = profile::profile(&root, &spec, catalogue, out);

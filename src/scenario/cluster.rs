@@ -3,13 +3,13 @@
 use sim_core::units::{Bytes, Rate};
 use sim_topology::catalogue::UnknownName;
 use sim_topology::{
-    BuildError, Catalogue, CpuSpec, CpuVendor, FabricKind, FabricSpec, NicOverride, NodeSpec, NvlinkSpec, PathChoice,
+    Catalogue, CpuSpec, CpuVendor, Fabric, FabricKind, FabricSpec, NicOverride, NodeSpec, NvlinkSpec, PathChoice,
     PcieSpec, SlotSpec, SocketLinkSpec, TransportKind,
 };
 
 use super::tree::{Node, Table, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, counted, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten, suggest};
 
 /// The node: by name, or described in place.
 pub(super) struct System {
@@ -33,7 +33,11 @@ pub(super) fn system(root: &View<'_>, catalogue: &Catalogue, out: &mut Diagnosti
             None
         }
         (Some(named), None) => by_name(named, catalogue, out),
-        (None, Some(_)) => Some(System { name: None, node: inline(&root.table("node")?)?, transport: None }),
+        (None, Some(_)) => {
+            let view = root.table("node")?;
+            super::impossible::node_faults(&view, catalogue, out);
+            Some(System { name: None, node: inline(&view)?, transport: None })
+        }
     }
 }
 
@@ -53,7 +57,7 @@ fn by_name(named: &Node, catalogue: &Catalogue, out: &mut Diagnostics) -> Option
 }
 
 /// A did-you-mean out of the catalogue's own, else out of all names.
-fn advice(error: &UnknownName) -> String {
+pub(super) fn advice(error: &UnknownName) -> String {
     match &error.suggestion {
         Some(alike) => format!("did you mean `{alike}`?"),
         None => suggest(&error.name, error.known.iter().map(String::as_str)),
@@ -119,9 +123,12 @@ fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
         Ok(nics) => Some(nics),
         Err(why) => {
             let fault = Diagnostic::new(Code::BadName, "`nics` takes COUNTxRATE");
-            out.push(
-                fault.at(node.place.clone(), why).help("nics = \"8x400Gb/s\": eight NICs a node of 400 Gb/s each"),
-            );
+            // As a flag, or as a key.
+            let form = match out.sources.name(node.place.source) {
+                flag @ "--nics" => format!("{flag} 8x400Gb/s"),
+                _ => "nics = \"8x400Gb/s\"".to_owned(),
+            };
+            out.push(fault.at(node.place.clone(), why).help(format!("{form}: eight NICs a node of 400 Gb/s each")));
             None
         }
     }
@@ -183,83 +190,19 @@ fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &
     }
 }
 
-/// The finding about a fabric that cannot be built, at the key that says so.
-pub(super) fn impossible(error: &BuildError, root: &Table) -> Diagnostic {
-    let text = error.to_string();
-    let code = match error {
-        BuildError::Unknown(_) => Code::UnknownModel,
-        BuildError::Range { .. } => Code::OutOfRange,
-        BuildError::Domains { .. } | BuildError::LeavesPerRail { .. } => Code::NotDivisible,
-        _ => Code::Impossible,
+/// Warns if the ratio that was asked for is not the one that whole links give.
+pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: &mut Diagnostics) {
+    let (Some(asked), Some(node)) = (spec.oversubscription, root.table_or_empty("fabric").node("oversubscription"))
+    else {
+        return;
     };
-    let keys: &[&str] = match error {
-        BuildError::Domains { .. } => &["nodes_per_domain", "nodes"],
-        BuildError::NoNics { .. } => &["nics", "nodes"],
-        BuildError::SwitchPorts { .. } => &["fabric.leaves", "fabric.switch", "fabric.kind", "nodes"],
-        BuildError::SpinePorts { .. } => &["fabric.spines", "fabric.oversubscription", "nodes"],
-        BuildError::SpinesUnreached { .. } => &["fabric.spines", "nodes"],
-        BuildError::LeavesPerRail { .. } => &["fabric.leaves", "fabric.kind"],
-        BuildError::Node(_) => &["node", "gpus_per_node", "nics", "system"],
-        BuildError::TooLarge { .. } => &["nodes", "system"],
-        _ => &["fabric", "node", "system"],
-    };
-    let named = match error {
-        BuildError::Unknown(unknown) => text_place(root, &unknown.name),
-        BuildError::Range { what, .. } => {
-            let first = what.split('.').next().unwrap_or(what);
-            path_place(root, what).or_else(|| key_place(root, what)).or_else(|| key_place(root, first))
-        }
-        _ => None,
-    };
-    let title = match code {
-        Code::Impossible => "the fabric cannot be built".to_owned(),
-        Code::UnknownModel => "not in the catalogue".to_owned(),
-        Code::NotDivisible => "counts that do not divide".to_owned(),
-        _ => "out of range".to_owned(),
-    };
-    let place = named.or_else(|| keys.iter().find_map(|key| path_place(root, key)));
-    let fault = match place {
-        Some(place) => Diagnostic::new(code, title).at(place, text),
-        None => Diagnostic::new(code, text),
-    };
-    fault.maybe_help(error.hint())
-}
-
-/// The place of a text with this value, anywhere.
-fn text_place(table: &Table, wanted: &str) -> Option<Place> {
-    fn inside(node: &Node, wanted: &str) -> Option<Place> {
-        match &node.value {
-            Value::Text(text) if text == wanted => Some(node.place.clone()),
-            Value::Table(table) => text_place(table, wanted),
-            Value::Array(items) => items.iter().find_map(|n| inside(n, wanted)),
-            _ => None,
-        }
+    let plan = fabric.plan();
+    if plan.oversubscription > 0.0 && (plan.oversubscription / asked - 1.0).abs() > 0.25 {
+        let (down, up) = (counted(plan.downlinks, "downlink"), counted(plan.uplinks, "uplink"));
+        let label = format!("a leaf has {down} and {up} here, which is {:.2}:1", plan.oversubscription);
+        let fault = Diagnostic::new(Code::NoEffect, format!("`oversubscription` of {asked} is not reached"));
+        out.push(fault.at(node.place.clone(), label));
     }
-    table.entries.iter().find_map(|e| inside(&e.node, wanted))
-}
-
-/// The place of the value of a key with this name (or the last part of it), anywhere.
-fn key_place(table: &Table, wanted: &str) -> Option<Place> {
-    let last = wanted.rsplit(['.', ' ']).next().unwrap_or(wanted).trim_matches('`');
-    for entry in &table.entries {
-        if entry.key == last {
-            return Some(entry.node.place.clone());
-        }
-        if let Some(place) = entry.node.as_table().and_then(|t| key_place(t, wanted)) {
-            return Some(place);
-        }
-    }
-    None
-}
-
-/// The place of the value at a path.
-fn path_place(root: &Table, path: &str) -> Option<Place> {
-    let mut parts = path.split('.');
-    let mut node = root.get(parts.next()?)?;
-    for part in parts {
-        node = node.as_table()?.get(part)?;
-    }
-    Some(node.place.clone())
 }
 
 /// A node described in place; `None` if a required key is faulty.

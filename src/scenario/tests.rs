@@ -140,12 +140,70 @@ fn errors_teach() {
         ("system = \"hgx-h100\"\n[workload]\nkind = \"transfer\"\n", "[[workload]]"),
         ("system = \"hgx-h100\"\n[software]\nnccl = 2.20\n", "quote it: nccl = \"2.20\""),
         ("system = \"hgx-h100\"\n[software.env]\nNCCL_MNNVL_ENABLE = 1\n", "set `nodes_per_domain`"),
+        ("system = \"hgx-h100\"\nnics = \"8\"\n", "nics = \"8x400Gb/s\": eight NICs"),
         ("nodes = 2\n", "system = \"hgx-h100\""),
         ("", "Neither `system` nor `[node]` is given"),
     ] {
         let shown = rendered(toml);
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+}
+
+/// A node in which nothing is wrong, one key a line.
+const NODE: &str = "[node]
+gpu = \"h100-sxm\"
+gpus = 4
+nic = \"connectx-7\"
+nics = 1
+sockets = 2
+socket_link = { name = \"upi2-16\" }
+nvlink = { chip = \"nvswitch3\", links = [5, 4, 4, 5] }
+pcie = [
+{ uplink = { gen = 5 }, down = [\"gpu0-1\", \"nic0\"] },
+{ socket = 1, uplink = { gen = 5 }, down = [\"gpu2-3\"] },
+]
+";
+
+#[test]
+fn faults_of_a_node_have_their_place() {
+    assert_eq!(findings(NODE), []);
+    for (from, to, code, line, column) in [
+        ("gpus = 4", "gpus = 65", "E016", 3, 8),
+        ("h100-sxm", "h100-sx", "E023", 2, 7),
+        ("nvswitch3", "nvswitch33", "E023", 8, 19),
+        ("upi2-16", "upi9", "E023", 7, 24),
+        ("\"gpu2-3\"", "\"gpu2-3\", \"gpx\"", "E031", 11, 55),
+        ("gpu2-3", "gpu2-4", "E031", 11, 44),
+        ("gpu2-3", "gpu1-3", "E031", 11, 44),
+        ("gpu2-3", "gpu2", "E031", 3, 8),
+        ("socket = 1", "socket = 2", "E031", 11, 12),
+        ("socket = 1", "parent = 7", "E031", 11, 12),
+        ("{ gen = 5 }, down = [\"gpu2", "{ gen = 5, lanes = 3 }, down = [\"gpu2", "E016", 11, 43),
+        ("[5, 4, 4, 5]", "[5, 4, 4, 6]", "E031", 8, 40),
+        ("links = [5, 4, 4, 5]", "pairs = [[0, 1, 4]]", "E031", 8, 10),
+        ("nic = \"connectx-7\"", "", "E031", 5, 8),
+        ("socket_link = { name = \"upi2-16\" }", "", "E031", 6, 11),
+    ] {
+        let text = NODE.replacen(from, to, 1);
+        let found = findings(&text);
+        let expected = [(code, line, column)];
+        let same = found.iter().map(|(c, l, k)| (*c, *l, *k)).eq(expected);
+        assert!(same, "{from} -> {to}\nexpected {expected:?}, found {found:?}\n{}", rendered(&text));
+    }
+    // Names and widths are told all at once.
+    let text = NODE.replace("h100-sxm", "x").replace("connectx-7", "y").replace("gen = 5 }", "gen = 5, lanes = 3 }");
+    assert_eq!(findings(&text).iter().map(|f| f.1).collect::<Vec<_>>(), [2, 4, 10, 11], "{}", rendered(&text));
+}
+
+#[test]
+fn a_ratio_that_whole_links_do_not_give_is_warned_of() {
+    let with = |nodes: u32, ratio: &str| {
+        let text = format!("system = \"hgx-h100\"\nnodes = {nodes}\n[fabric]\noversubscription = {ratio}\n");
+        findings(&text).into_iter().map(|f| f.0).collect::<Vec<_>>()
+    };
+    assert_eq!(with(64, "2"), [""; 0]);
+    assert_eq!(with(64, "900"), ["W010"]);
+    assert_eq!(with(2, "4"), ["W010"]);
 }
 
 #[test]

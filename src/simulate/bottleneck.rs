@@ -54,7 +54,8 @@ fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> 
     Some((moved / channels / rate, what))
 }
 
-/// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the time, else latency.
+/// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the
+/// time, else latency.
 pub(super) fn transfers(fabric: &Fabric, outcome: &Outcome, began: Time) -> String {
     match busiest_since(outcome, began) {
         Some((id, share)) if share > BUSY => format!("{} {:.0} %", fabric.link_name(id), share * 100.0),

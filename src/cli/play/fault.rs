@@ -2,8 +2,9 @@
 
 use sim_core::outcome::StopReason;
 
+use super::super::bench;
 use super::super::fault::{Exit, Failure};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::scenario::Loaded;
 use crate::simulate::RunError;
 
@@ -15,10 +16,17 @@ pub(in super::super) fn failure(error: &RunError, loaded: Option<&Loaded>) -> Fa
         Code::Internal => Failure::internal(error),
         Code::Limit => Failure::of(Exit::Stopped, fault),
         _ => match loaded.map(Loaded::refused) {
-            Some(refused) if refused.list.iter().any(|d| d.message == fault.message) => Failure::usage(refused),
+            // A place in what the user wrote, that is.
+            Some(refused) if refused.list.iter().any(|d| d.message == fault.message && written(&refused, d)) => {
+                Failure::usage(refused)
+            }
             _ => Failure::of(Exit::Usage, fault),
         },
     }
+}
+
+fn written(all: &Diagnostics, finding: &Diagnostic) -> bool {
+    finding.place.as_ref().is_some_and(|place| all.sources.name(place.source) != bench::ORIGIN)
 }
 
 /// A run that stopped early, after its partial results have been shown.
