@@ -243,8 +243,8 @@ schema this one knows (`fabricsim schema` states it).";
     max = \"8 GiB\"";
 
     Limit = "E070", "stopped at a limit",
-"The run reached the limit of events or simulated time given under `[limits]`. Results up to there are kept and marked.
-Raise the limit, or make the work smaller.";
+"The run reached the limit of events or simulated time given under `[limits]`, or the end of simulated time itself: 2^64
+picoseconds, about 213 days. Results up to there are kept and marked. Raise the limit, or make the work smaller.";
 
     Deadlock = "E072", "deadlock",
 "Lossless queues wait for each other in a circle, so that nothing moves any more. The message names the cycle of links.
@@ -288,7 +288,8 @@ each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every 
 
     NoEffect = "W010", "a setting without effect",
 "The key or variable is valid, but nothing in this scenario depends on it: a number of spines in a single-switch fabric,
-an `NCCL_*` variable that does not influence data paths, a list of sizes in a transfer. It is ignored.";
+an `NCCL_*` variable that nothing simulated looks at, an algorithm forced on sends and receives, launches captured in a
+graph, a ratio that whole links cannot give. The message says why.";
 
     LogDamage = "W030", "a damaged measurement file",
 "Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
