@@ -192,11 +192,25 @@ fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &
 
 /// Warns if the ratio that was asked for is not the one that whole links give.
 pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: &mut Diagnostics) {
+    let plan = fabric.plan();
+    if let (Some(nics), Some(node)) = (spec.nics, root.node("nics"))
+        && plan.rate.get() > 0
+        && plan.rate < nics.rate
+    {
+        let fault = Diagnostic::new(Code::NoEffect, format!("NICs of {} are faster than their links can be", nics.rate));
+        let label = format!("the links run at {}, the least of NIC, switch port and cable", plan.rate);
+        out.push(fault.at(node.place.clone(), label).help("`Gb/s` is bits and `GB/s` is bytes: 400 Gb/s is 50 GB/s"));
+    }
     let (Some(asked), Some(node)) = (spec.oversubscription, root.table_or_empty("fabric").node("oversubscription"))
     else {
         return;
     };
-    let plan = fabric.plan();
+    if plan.spines == 0 && asked != 1.0 {
+        let fault = Diagnostic::new(Code::NoEffect, "`oversubscription` has no effect: there are no uplinks");
+        let label = "every NIC of a rail fits one leaf, so no spine is needed";
+        out.push(fault.at(node.place.clone(), label).help("set `leaves` to spread the nodes over more leaves"));
+        return;
+    }
     if plan.oversubscription > 0.0 && (plan.oversubscription / asked - 1.0).abs() > 0.25 {
         let (down, up) = (counted(plan.downlinks, "downlink"), counted(plan.uplinks, "uplink"));
         let label = format!("a leaf has {down} and {up} here, which is {:.2}:1", plan.oversubscription);

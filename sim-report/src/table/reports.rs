@@ -139,29 +139,34 @@ pub fn transfers_text(rows: &[TransferResult]) -> String {
 /// The `most` busiest links (ties by name), one per line.
 #[must_use]
 pub fn links_text(rows: &[LinkResult], most: usize) -> String {
-    let mut table = TextTable::new([
+    // Marks, pauses and drops are shown where there are any: a zero would look like a measurement of a transport
+    // that marks, pauses or drops.
+    let controlled = rows.iter().any(|l| l.ecn_marked > 0 || l.pfc_pause_us > 0.0 || l.drops > 0);
+    let mut columns = vec![
         ("link", Align::Left),
         ("class", Align::Left),
         ("busy", Align::Right),
         ("carried", Align::Right),
         ("peak queue", Align::Right),
-        ("ECN marks", Align::Right),
-        ("paused", Align::Right),
-        ("drops", Align::Right),
-    ]);
+    ];
+    if controlled {
+        columns.extend([("ECN marks", Align::Right), ("paused", Align::Right), ("drops", Align::Right)]);
+    }
+    let mut table = TextTable::new(columns);
     let mut order: Vec<_> = rows.iter().collect();
     order.sort_by(|a, b| b.utilization.total_cmp(&a.utilization).then_with(|| a.link.cmp(&b.link)));
     for l in order.into_iter().take(most) {
-        table.row([
+        let mut cells = vec![
             l.link.clone(),
             l.class.clone(),
             format!("{:.1} %", l.utilization * 100.0),
             Bytes::new(l.bytes).to_string(),
             Bytes::new(l.peak_queue_bytes).to_string(),
-            l.ecn_marked.to_string(),
-            time_text(l.pfc_pause_us),
-            l.drops.to_string(),
-        ]);
+        ];
+        if controlled {
+            cells.extend([l.ecn_marked.to_string(), time_text(l.pfc_pause_us), l.drops.to_string()]);
+        }
+        table.row(cells);
     }
     table.render()
 }
