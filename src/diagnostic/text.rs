@@ -2,7 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, Diagnostics, Severity, SourceId};
+use super::{Diagnostic, Diagnostics, Place, Severity, SourceId};
 
 /// Whether the text carries colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn snippet<'a>(
     let from = text[..first].rfind('\n').map_or(0, |i| i + 1);
     let to = text[last..].find('\n').map_or(text.len(), |i| last + i);
     let mut snippet = Snippet::source(&text[from..to])
-        .line_start(text[..from].matches('\n').count() + 1)
+        .line_start(all.sources.position(&Place { source, span: from..from }).line)
         .path(all.sources.name(source))
         .fold(true);
     for (span, label, kind) in marks {
