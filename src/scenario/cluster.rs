@@ -197,7 +197,8 @@ pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: 
         && plan.rate.get() > 0
         && plan.rate < nics.rate
     {
-        let fault = Diagnostic::new(Code::NoEffect, format!("NICs of {} are faster than their links can be", nics.rate));
+        let fault =
+            Diagnostic::new(Code::NoEffect, format!("NICs of {} are faster than their links can be", nics.rate));
         let label = format!("the links run at {}, the least of NIC, switch port and cable", plan.rate);
         out.push(fault.at(node.place.clone(), label).help("`Gb/s` is bits and `GB/s` is bytes: 400 Gb/s is 50 GB/s"));
     }
