@@ -1,5 +1,7 @@
 //! A collective as nccl-tests times it: one warm call, then calls back to back on the same world, the mean over ranks.
 
+use std::time::Duration;
+
 use sim_core::engine::Limits;
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
@@ -21,6 +23,8 @@ pub struct Timed {
     pub range: (Span, Span),
     /// The engine's measurements over all calls, the warm ones too.
     pub outcome: Outcome,
+    /// Time on the clock that the event loop took.
+    pub wall: Duration,
 }
 
 /// Times `request` with `warm` calls before `timed` ones.
@@ -59,5 +63,5 @@ pub fn time(
     let sum: u128 = known.iter().map(|s| u128::from(s.as_ps())).sum();
     let mean = Span::from_ps((sum / known.len().max(1) as u128) as u64);
     let range = (known.iter().copied().min().unwrap_or(Span::ZERO), known.iter().copied().max().unwrap_or(Span::ZERO));
-    Ok(Timed { plan, time: mean, range, outcome: run.outcome })
+    Ok(Timed { plan, time: mean, range, outcome: run.outcome, wall: run.wall })
 }

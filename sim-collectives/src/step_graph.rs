@@ -3,6 +3,8 @@
 //! A collective in it is not unrolled: when it starts it becomes lanes, then a program of the engine, and both are
 //! dropped when it ends. Nodes start when all nodes they come after have ended, and not before their own start.
 
+use std::time::{Duration, Instant};
+
 use sim_core::engine::{Engine, Limits, LoadError, Notice};
 use sim_core::ids::LinkId;
 use sim_core::outcome::{Outcome, StopReason};
@@ -89,6 +91,8 @@ pub struct Executed {
     pub nodes: Vec<NodeOutcome>,
     /// The engine's measurements.
     pub outcome: Outcome,
+    /// Time on the clock that the event loop took, without lowering and loading.
+    pub wall: Duration,
 }
 
 /// Why a graph could not be run.
@@ -151,6 +155,7 @@ impl StepGraph {
             of_program: Vec::new(),
             nodes: vec![NodeOutcome::default(); self.nodes.len()],
             error: None,
+            lowering: Duration::ZERO,
         };
         for (i, node) in self.nodes.iter().enumerate() {
             for after in &node.after {
@@ -163,11 +168,13 @@ impl StepGraph {
                 run.schedule(&mut engine, i);
             }
         }
+        let clock = Instant::now();
         let reason = engine.run(|engine, notice| run.hear(engine, notice));
-        let Run { nodes, error, .. } = run;
+        let Run { nodes, error, lowering, .. } = run;
+        let wall = clock.elapsed().saturating_sub(lowering);
         match error {
             Some(error) => Err(error),
-            None => Ok(Executed { nodes, outcome: engine.finish(reason) }),
+            None => Ok(Executed { nodes, outcome: engine.finish(reason), wall }),
         }
     }
 }
@@ -182,6 +189,8 @@ struct Run<'a> {
     of_program: Vec<usize>,
     nodes: Vec<NodeOutcome>,
     error: Option<ExecuteError>,
+    /// Time spent on making and loading programs.
+    lowering: Duration,
 }
 
 impl Run<'_> {
@@ -210,6 +219,12 @@ impl Run<'_> {
     }
 
     fn begin(&mut self, engine: &mut Engine, node: usize, at: Time) {
+        let clock = Instant::now();
+        self.start(engine, node, at);
+        self.lowering += clock.elapsed();
+    }
+
+    fn start(&mut self, engine: &mut Engine, node: usize, at: Time) {
         self.nodes[node].started = Some(at);
         let program = match &self.graph.nodes[node].work {
             Work::Compute(span) => return engine.set_timer(at + *span, node as u32 * 2 + 1),

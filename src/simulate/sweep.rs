@@ -1,6 +1,6 @@
 //! A collective over its sizes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rayon::prelude::*;
 use sim_collectives::nccl::{Element, Operation};
@@ -76,10 +76,9 @@ pub fn predict(
     if !modelled(request.operation) {
         return Err(RunError::NotModelled(request.operation.to_string()));
     }
-    let began = Instant::now();
     let (warm, timed) = played(request.operation, calls);
     let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
-    let wall = began.elapsed();
+    let wall = timed.wall;
     super::sound(&what, &timed.outcome)?;
     let time_us = timed.time.as_us();
     let (algbw, busbw) =

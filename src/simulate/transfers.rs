@@ -1,7 +1,5 @@
 //! Point-to-point transfers.
 
-use std::time::Instant;
-
 use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
@@ -28,12 +26,10 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let messages = list.iter().map(message).collect::<Result<Vec<_>, RunError>>()?;
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO })?;
-    let clock = Instant::now();
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
-    let wall = clock.elapsed();
     world.one_done();
     let began = list.iter().map(|t| t.start).min().map_or(Time::ZERO, |start| Time::ZERO + start);
-    let complete = sum.add(&what, &executed.outcome, began, wall)?;
+    let complete = sum.add(&what, &executed.outcome, began, executed.wall)?;
     let mut arrived: Vec<Option<Time>> = vec![None; list.len()];
     for part in executed.nodes.iter().flat_map(|node| &node.parts) {
         if let Some(slot) = arrived.get_mut(part.index as usize) {
