@@ -42,6 +42,9 @@ use state::{
     OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
 
+/// Flows from which on their records are more than a core's caches hold.
+const LARGE: usize = 1 << 13;
+
 /// Bounds of a run, and what it may share with its surroundings.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -243,7 +246,39 @@ impl<S: Store> Engine<S> {
             }
             self.fingerprint = (self.fingerprint.rotate_left(5) ^ now.as_ps() ^ word.0.rotate_left(32))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if self.flows.len() >= LARGE
+                && let Some(soon) = self.pending.soon(4)
+            {
+                core::hint::black_box(self.touch(soon));
+            }
             self.handle(now, word);
+        }
+    }
+
+    /// Reads what an event that comes soon will need. Nothing waits for the values, so the processor fetches them
+    /// while it works on the present event: in a large run they are not in its caches.
+    #[inline]
+    fn touch(&self, word: Word) -> u32 {
+        let Some(flow) = self.flows.get(word.flow_id().index()) else { return 0 };
+        match word.phase() {
+            Phase::Delivery => {
+                let crate::program::Sink::Receiver(r) = flow.sink else { return flow.next };
+                let receiver = &self.receivers[r as usize];
+                let slots = self.conns[receiver.conn as usize].slots;
+                let Some(lane) = self.lanes.get(receiver.waiter as usize) else { return slots.base };
+                let op = &self.ops[lane.pc as usize];
+                if op.sends != 1 {
+                    return op.cost;
+                }
+                let sender = &self.senders[op.send as usize];
+                let target = self.flows.get(sender.flows.start as usize).map_or(0, |f| f.posted);
+                sender.posted ^ target ^ self.conns[sender.conn as usize].slots.base
+            }
+            Phase::Source | Phase::Arrival => {
+                let link = &self.links[word.link_id().index()];
+                flow.next ^ link.overhead ^ self.routes[flow.route as usize].0
+            }
+            _ => 0,
         }
     }
 

@@ -76,6 +76,12 @@ impl<S: Store> Pending<S> {
         self.refill()
     }
 
+    /// An event that will be handed out soon, if it is known: the one `ahead` places behind the next in the sub-batch.
+    #[inline]
+    pub fn soon(&self, ahead: usize) -> Option<Word> {
+        self.batch.len().checked_sub(ahead + 1).map(|i| self.batch[i])
+    }
+
     fn refill(&mut self) -> Option<(Time, Word)> {
         if self.next.is_empty() {
             self.peak = self.peak.max(self.store.len());
