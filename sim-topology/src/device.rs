@@ -194,6 +194,8 @@ pub struct Node {
     pub memories: Vec<DeviceId>,
     /// The number of its NVLink domain.
     pub domain: u32,
+    /// Which of the fabric's templates its interior is.
+    pub(crate) template: u16,
     pub(crate) first_device: u32,
     pub(crate) first_link: u32,
 }

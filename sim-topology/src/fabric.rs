@@ -4,6 +4,7 @@ mod build;
 mod error;
 mod frozen;
 mod plan;
+mod routing;
 mod spec;
 mod switches;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sim_core::ids::LinkId;
 
 use crate::device::{DeviceId, DeviceKind};
-use crate::fabric::{Fabric, PathChoice};
+use crate::fabric::Fabric;
 use crate::node::NvlinkKind;
 
 /// What is asked: from where, to where, over what.
@@ -253,7 +253,7 @@ impl Fabric {
             return Some(Near::One([device]));
         }
         let (node, local) = self.local(device)?;
-        let nic = self.template().nearest_nic(local)?;
+        let nic = self.template_of(node).nearest_nic(local)?;
         Some(Near::One([DeviceId(self.nodes()[node as usize].first_device + nic)]))
     }
 
@@ -310,8 +310,9 @@ impl Fabric {
         }
         let (a, b) = (self.device(from), self.device(to));
         let (Some(na), Some(nb)) = (a.node, b.node) else { return false };
+        let template = self.template_of(na);
         let (na, nb) = (&self.nodes()[na as usize], &self.nodes()[nb as usize]);
-        match &self.template().nvlink {
+        match &template.nvlink {
             NvlinkKind::None => false,
             NvlinkKind::Switched { up, down, .. } => {
                 links.push(LinkId(na.first_link + up[a.index as usize]));
@@ -319,7 +320,7 @@ impl Fabric {
                 true
             }
             NvlinkKind::Direct { link } => {
-                let local = link[(a.index * self.template().gpus + b.index) as usize];
+                let local = link[(a.index * template.gpus + b.index) as usize];
                 links.push(LinkId(na.first_link + local));
                 true
             }
@@ -334,12 +335,16 @@ impl Fabric {
             (DeviceKind::NvSwitch, DeviceKind::Gpu) => (to, from, false),
             _ => return false,
         };
-        let (NvlinkKind::Switched { up, down, .. }, Some(domain)) = (&self.template().nvlink, self.domain_of(gpu))
+        let device = self.device(gpu);
+        let Some(node) = device.node else { return false };
+        let (NvlinkKind::Switched { up, down, .. }, Some(domain)) =
+            (&self.template_of(node).nvlink, self.domain_of(gpu))
         else {
             return false;
         };
-        let device = self.device(gpu);
-        let (Some(node), true) = (device.node, self.nvswitch_of(domain) == Some(plane)) else { return false };
+        if self.nvswitch_of(domain) != Some(plane) {
+            return false;
+        }
         let local = if outward { up[device.index as usize] } else { down[device.index as usize] };
         links.push(LinkId(self.nodes()[node as usize].first_link + local));
         true
@@ -351,7 +356,7 @@ impl Fabric {
         if na != nb {
             return false;
         }
-        let template = self.template();
+        let template = self.template_of(na);
         let base = self.nodes()[na as usize].first_link;
         let mut append = |from: u32, to: u32| {
             let path = template.path(from, to);
@@ -391,25 +396,7 @@ impl Fabric {
         if from != src && !self.append_host(from, src, links) {
             return Err(no_path());
         }
-        let (Some(out), Some(into)) = (self.attach_of(src), self.attach_of(dst)) else { return Err(no_path()) };
-        if src == dst {
-            return Err(no_path());
-        }
-        links.push(out.up);
-        let routes = self.switch_routes();
-        let (paths, _) = routes.minimal(out.leaf.0, into.leaf.0).ok_or_else(no_path)?;
-        let (a, b) = (out.leaf.0, into.leaf.0);
-        match (choice, self.path_choice()) {
-            (Some(k), _) => routes.append(a, b, k, links),
-            (None, PathChoice::Hash) => {
-                let k = path_hash(src, dst, entropy) % u64::from(paths.max(1));
-                routes.append(a, b, k as u32, links);
-            }
-            (None, PathChoice::Destination) => {
-                routes.append_static(a, b, u64::from(into.position).wrapping_add(entropy), links);
-            }
-        }
-        links.push(into.down);
+        let paths = self.append_between_nics(src, dst, entropy, choice, links).ok_or_else(no_path)?;
         if dst != to && !self.append_host(dst, to, links) {
             return Err(no_path());
         }

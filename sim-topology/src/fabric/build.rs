@@ -244,6 +244,7 @@ impl Parts {
             sockets: all(template.sockets, NodeTemplate::socket),
             memories: all(template.sockets, NodeTemplate::memory),
             domain,
+            template: 0,
             first_device,
             first_link,
         });
@@ -380,7 +381,7 @@ fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
         attach: parts.attach,
         spec: spec.clone(),
         node,
-        template,
+        templates: vec![template],
         plan,
         routes,
         gpus,

@@ -23,7 +23,8 @@ pub struct Fabric {
     pub(super) nics_of: Vec<Vec<DeviceId>>,
     pub(super) spec: FabricSpec,
     pub(super) node: NodeSpec,
-    pub(super) template: NodeTemplate,
+    /// The interiors of nodes, the undisturbed one first; all have the same devices and links in the same places.
+    pub(super) templates: Vec<NodeTemplate>,
     pub(super) plan: FabricPlan,
     pub(super) routes: SwitchRoutes,
     pub(super) gpus: Vec<DeviceId>,
@@ -143,7 +144,7 @@ impl Fabric {
     /// NVSwitch chips behind a domain's `nvswitch` device, 0 without NVSwitches.
     #[must_use]
     pub fn nvswitch_chips(&self) -> u32 {
-        match &self.template.nvlink {
+        match &self.templates[0].nvlink {
             NvlinkKind::Switched { chips, .. } => *chips,
             _ => 0,
         }
@@ -179,7 +180,7 @@ impl Fabric {
         let Some(node) = number.and_then(|n| self.nodes.get(n)) else { return 0..self.devices.len() };
         let first = node.first_device as usize;
         // One more than the template holds: the node's own NVSwitches.
-        first..(first + self.template.devices.len() + 1).min(self.devices.len())
+        first..(first + self.templates[0].devices.len() + 1).min(self.devices.len())
     }
 
     /// The links as the engine takes them, in the same order.
@@ -211,7 +212,7 @@ impl Fabric {
     #[must_use]
     pub fn rank_of(&self, gpu: DeviceId) -> Option<u32> {
         let device = self.devices.get(gpu.index()).filter(|d| d.kind == DeviceKind::Gpu)?;
-        Some(device.node? * self.template.gpus + device.index)
+        Some(device.node? * self.templates[0].gpus + device.index)
     }
 
     /// The GPU that uses a NIC first, or else is nearest to it: the relay on that rail. `None` for other devices.
@@ -219,7 +220,10 @@ impl Fabric {
     pub fn gpu_of_nic(&self, nic: DeviceId) -> Option<DeviceId> {
         let device = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic)?;
         let node = &self.nodes[device.node? as usize];
-        self.template.gpu_of_nic.get(device.index as usize).map(|&gpu| DeviceId(node.first_device + gpu))
+        self.template_of(device.node?)
+            .gpu_of_nic
+            .get(device.index as usize)
+            .map(|&gpu| DeviceId(node.first_device + gpu))
     }
 
     /// The rail of a NIC: its number within its node.
@@ -236,7 +240,7 @@ impl Fabric {
 
     pub(crate) fn attach_of(&self, nic: DeviceId) -> Option<&Attach> {
         let device = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic)?;
-        self.attach.get((device.node? * self.template.nics + device.index) as usize)
+        self.attach.get((device.node? * self.templates[0].nics + device.index) as usize)
     }
 
     /// The NVLink domain of a device in a node.
@@ -259,7 +263,8 @@ impl Fabric {
         if a == b || da.kind != DeviceKind::Gpu || db.kind != DeviceKind::Gpu || !self.same_domain(a, b) {
             return 0;
         }
-        self.template.nvlinks(da.index, db.index)
+        let (Some(na), Some(nb)) = (da.node, db.node) else { return 0 };
+        self.template_of(na).nvlinks(da.index, db.index).min(self.template_of(nb).nvlinks(da.index, db.index))
     }
 
     /// The class of the path between two devices.
@@ -273,7 +278,7 @@ impl Fabric {
             return PathClass::Nvl(links);
         }
         match (self.local(a), self.local(b)) {
-            (Some((na, la)), Some((nb, lb))) if na == nb => self.template.host_class(la, lb),
+            (Some((na, la)), Some((nb, lb))) if na == nb => self.template_of(na).host_class(la, lb),
             _ => PathClass::Net,
         }
     }
@@ -282,7 +287,7 @@ impl Fabric {
     #[must_use]
     pub fn host_path_class(&self, a: DeviceId, b: DeviceId) -> PathClass {
         match (self.local(a), self.local(b)) {
-            (Some((na, la)), Some((nb, lb))) if na == nb => self.template.host_class(la, lb),
+            (Some((na, la)), Some((nb, lb))) if na == nb => self.template_of(na).host_class(la, lb),
             _ => PathClass::Net,
         }
     }
@@ -294,8 +299,9 @@ impl Fabric {
         Some((node, device.0 - self.nodes[node as usize].first_device))
     }
 
-    pub(crate) fn template(&self) -> &NodeTemplate {
-        &self.template
+    /// The interior of the node of this number.
+    pub(crate) fn template_of(&self, node: u32) -> &NodeTemplate {
+        &self.templates[self.nodes[node as usize].template as usize]
     }
 
     pub(crate) fn switch_routes(&self) -> &SwitchRoutes {

@@ -42,7 +42,7 @@ pub fn matrix(fabric: &Fabric, node: u32) -> Option<Matrix> {
     let nics = devices.nics.iter().enumerate().map(|(i, &id)| (format!("NIC{i}"), id, false));
     let all: Vec<(String, DeviceId, bool)> = gpus.chain(nics).collect();
     let rows = all.iter().map(|(name, id, is_gpu)| {
-        let numa = fabric.local(*id).map_or(0, |(_, local)| fabric.template().devices[local as usize].numa);
+        let numa = fabric.local(*id).map_or(0, |(n, local)| fabric.template_of(n).devices[local as usize].numa);
         MatrixRow {
             name: name.clone(),
             device: fabric.device(*id).name.clone(),
@@ -57,7 +57,7 @@ pub fn matrix(fabric: &Fabric, node: u32) -> Option<Matrix> {
 /// The hardware threads of a NUMA node: its cores, then their siblings.
 fn threads(fabric: &Fabric, numa: u32) -> String {
     let node = &fabric.spec().node;
-    let most = fabric.template().devices.iter().map(|d| d.numa + 1).max().unwrap_or(1);
+    let most = fabric.template_of(0).devices.iter().map(|d| d.numa + 1).max().unwrap_or(1);
     let domains = most.max(node.sockets).max(1);
     let cores = u64::from(node.cpu.cores) * u64::from(node.sockets);
     let each = (cores / u64::from(domains)).max(1);
