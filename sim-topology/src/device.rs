@@ -97,6 +97,8 @@ pub struct Device {
     pub ports_used: u32,
     /// Ports there are, or 0 where ports are not counted.
     pub ports: u32,
+    /// Whether it works; all links of a device that does not are dead too.
+    pub alive: bool,
 }
 
 /// What a link is.
@@ -170,6 +172,8 @@ pub struct Link {
     pub parallel: u32,
     /// How many physical links it stands for: 18 for the NVLinks of an H100, the lanes of a PCIe link, else 1.
     pub width: u32,
+    /// Whether it works; no route takes a link that does not.
+    pub alive: bool,
 }
 
 impl Link {

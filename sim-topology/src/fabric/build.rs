@@ -197,7 +197,7 @@ impl Parts {
         forwarding: Forwarding,
     ) -> DeviceId {
         let id = DeviceId(self.devices.len() as u32);
-        self.devices.push(Device { kind, node, index, name, forwarding, ports_used: 0, ports: 0 });
+        self.devices.push(Device { kind, node, index, name, forwarding, ports_used: 0, ports: 0, alive: true });
         id
     }
 
@@ -233,6 +233,7 @@ impl Parts {
                 packet_overhead: l.packet_overhead,
                 parallel: 0,
                 width: l.width,
+                alive: true,
             });
         }
         let all = |count: u32, of: fn(&NodeTemplate, u32) -> u32| -> Vec<DeviceId> {
@@ -335,7 +336,7 @@ impl Parts {
 
 fn network_link(class: LinkClass, rate: Rate, packet_overhead: Bytes) -> Link {
     let none = DeviceId(0);
-    Link { from: none, to: none, class, rate, latency: Span::ZERO, packet_overhead, parallel: 0, width: 1 }
+    Link { from: none, to: none, class, rate, latency: Span::ZERO, packet_overhead, parallel: 0, width: 1, alive: true }
 }
 
 /// Checks that every device reaches every other.
