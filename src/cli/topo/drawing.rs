@@ -58,7 +58,7 @@ mod tests {
         for name in ["node0.gpu7", "node0.nic7", "node0.socket1", "node0.nvswitch"] {
             assert!(text.contains(&format!("<title>{name}</title>")), "{name}");
         }
-        assert!(text.contains("<title>leaf7: 5 of 64 ports in use</title>"));
+        assert!(text.contains("<title>leaf7: 8 of 64 ports in use</title>"));
         assert!(!text.contains("node1."));
         assert!(text.contains("nvlink, 450 GB/s one way"));
     }
