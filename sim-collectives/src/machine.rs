@@ -192,7 +192,7 @@ fn facts(
 const fn path_type(class: PathClass) -> PathType {
     match class {
         PathClass::X => PathType::Loc,
-        PathClass::Nvl(_) => PathType::Nvl,
+        PathClass::Nvl(_) | PathClass::Xgmi(_) => PathType::Nvl,
         PathClass::Pix => PathType::Pix,
         PathClass::Pxb => PathType::Pxb,
         PathClass::Phb | PathClass::Node => PathType::Phb,

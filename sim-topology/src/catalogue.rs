@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 
 pub use entry::{Entry, Figure, Source};
 pub use rows::{
-    C2c, Cable, Family, Gpu, Latency, Nic, NvSwitch, Nvlink, Pcie, SocketLink, Switch, System, TransportPreset,
+    C2c, Cable, CopyWay, Family, Gpu, Host, Latency, Nic, NvSwitch, Nvlink, Nvme, Pcie, SocketLink, Switch, System,
+    TransportPreset,
 };
 pub use table::{CatalogueError, Row, Standing, UnknownName};
 
@@ -28,6 +29,9 @@ pub struct Catalogue {
     pcie: Table<Pcie>,
     c2c: Table<C2c>,
     socket_links: Table<SocketLink>,
+    hosts: Table<Host>,
+    nvmes: Table<Nvme>,
+    copies: Table<CopyWay>,
     nics: Table<Nic>,
     switches: Table<Switch>,
     transports: Table<TransportPreset>,
@@ -52,6 +56,7 @@ impl Catalogue {
     fn parse_embedded() -> Result<Self, CatalogueError> {
         let links = include_str!("../data/links.toml");
         let latency = include_str!("../data/latency.toml");
+        let hosts = include_str!("../data/hosts.toml");
         Ok(Self {
             gpus: Table::parse("gpu", "GPU", include_str!("../data/gpus.toml"))?,
             nvlinks: Table::parse("nvlink", "NVLink generation", links)?,
@@ -59,6 +64,9 @@ impl Catalogue {
             pcie: Table::parse("pcie", "PCIe generation", links)?,
             c2c: Table::parse("c2c", "chip-to-chip link", links)?,
             socket_links: Table::parse("socket_link", "socket link", links)?,
+            hosts: Table::parse("host", "host CPU", hosts)?,
+            nvmes: Table::parse("nvme", "NVMe drive", hosts)?,
+            copies: Table::parse("copy", "way to copy", hosts)?,
             nics: Table::parse("nic", "NIC", include_str!("../data/nics.toml"))?,
             switches: Table::parse("switch", "switch", include_str!("../data/switches.toml"))?,
             transports: Table::parse("transport", "transport", include_str!("../data/transports.toml"))?,
@@ -156,6 +164,30 @@ impl Catalogue {
         self.socket_links.get(name)
     }
 
+    /// The root complex of the CPU called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn host(&self, name: &str) -> Result<&Row<Host>, UnknownName> {
+        self.hosts.get(name)
+    }
+
+    /// The NVMe drive called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn nvme(&self, name: &str) -> Result<&Row<Nvme>, UnknownName> {
+        self.nvmes.get(name)
+    }
+
+    /// The way to copy called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn copy_way(&self, name: &str) -> Result<&Row<CopyWay>, UnknownName> {
+        self.copies.get(name)
+    }
+
     /// The network transport called `name`.
     ///
     /// # Errors
@@ -191,6 +223,9 @@ impl Catalogue {
             .chain(entry::all(sources, &self.pcie))
             .chain(entry::all(sources, &self.c2c))
             .chain(entry::all(sources, &self.socket_links))
+            .chain(entry::all(sources, &self.hosts))
+            .chain(entry::all(sources, &self.nvmes))
+            .chain(entry::all(sources, &self.copies))
             .chain(entry::all(sources, &self.nics))
             .chain(entry::all(sources, &self.switches))
             .chain(entry::all(sources, &self.transports))

@@ -36,6 +36,8 @@ pub enum DeviceKind {
     HostMemory,
     /// A NIC.
     Nic,
+    /// An NVMe drive.
+    Nvme,
     /// A network switch to which NICs are cabled.
     Leaf,
     /// A network switch of the second tier.
@@ -55,6 +57,7 @@ impl DeviceKind {
             Self::Socket => "socket",
             Self::HostMemory => "memory",
             Self::Nic => "nic",
+            Self::Nvme => "nvme",
             Self::Leaf => "leaf",
             Self::Spine => "spine",
             Self::Core => "core",
@@ -107,14 +110,20 @@ pub struct Device {
 pub enum LinkClass {
     /// All NVLinks of a GPU to its NVSwitches, or of one GPU to another.
     NvLink,
+    /// All xGMI links of one GPU to another (AMD).
+    Xgmi,
     /// PCIe.
     Pcie,
     /// Between sockets.
     SocketLink,
-    /// Between a socket and its memory.
+    /// Between a socket and its memory; from a socket to itself, what reads and writes have together.
     Memory,
     /// Between a GPU and its CPU, coherent.
     C2c,
+    /// A limit on traffic between devices on PCIe inside a root complex or a switch, from that to itself.
+    Peer,
+    /// A processor that copies, from its socket to itself.
+    Processor,
     /// Between a NIC and its leaf.
     Network,
     /// Between network switches.
@@ -123,18 +132,31 @@ pub enum LinkClass {
 
 impl LinkClass {
     /// All classes, in order.
-    pub const ALL: [Self; 7] =
-        [Self::NvLink, Self::Pcie, Self::SocketLink, Self::Memory, Self::C2c, Self::Network, Self::Uplink];
+    pub const ALL: [Self; 10] = [
+        Self::NvLink,
+        Self::Xgmi,
+        Self::Pcie,
+        Self::SocketLink,
+        Self::Memory,
+        Self::C2c,
+        Self::Peer,
+        Self::Processor,
+        Self::Network,
+        Self::Uplink,
+    ];
 
     /// Its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NvLink => "nvlink",
+            Self::Xgmi => "xgmi",
             Self::Pcie => "pcie",
             Self::SocketLink => "socket-link",
             Self::Memory => "memory",
             Self::C2c => "c2c",
+            Self::Peer => "peer",
+            Self::Processor => "processor",
             Self::Network => "network",
             Self::Uplink => "uplink",
         }
@@ -196,6 +218,8 @@ pub struct Node {
     pub sockets: Vec<DeviceId>,
     /// The memories of its sockets in order.
     pub memories: Vec<DeviceId>,
+    /// Its NVMe drives in order.
+    pub nvmes: Vec<DeviceId>,
     /// The number of its NVLink domain.
     pub domain: u32,
     /// Which of the fabric's templates its interior is.

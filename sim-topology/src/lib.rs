@@ -33,6 +33,9 @@ pub use device::{Device, DeviceId, DeviceKind, Link, LinkClass, Node};
 pub use fabric::{
     BuildError, Fabric, FabricKind, FabricPlan, FabricSpec, NicOverride, PathChoice, TransportKind, UnknownDevice,
 };
-pub use node::{CpuSpec, CpuVendor, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec, SocketLinkSpec};
+pub use node::{
+    Bounce, CpuSpec, CpuVendor, GpudirectLevel, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec, SocketLinkSpec,
+    XgmiSpec,
+};
 pub use path_class::PathClass;
-pub use route::{PairKind, PxnRelay, Route, RouteError, RouteRequest, Via, path_hash};
+pub use route::{HostUse, PairKind, PxnRelay, Route, RouteError, RouteRequest, Via, path_hash};

@@ -3,10 +3,16 @@
 mod adapt;
 mod builder;
 mod error;
+mod paths;
 mod pcie;
+mod pcie_tree;
+mod policy;
+mod root_complex;
+mod scale_up;
 mod template;
 
 use core::fmt;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sim_core::units::{Bytes, Rate};
@@ -15,12 +21,14 @@ use crate::text;
 
 pub use error::NodeError;
 pub use pcie::{PcieSpec, SlotSpec};
+pub use policy::{BadPolicy, Bounce, GpudirectLevel, NicPolicy};
+pub use scale_up::{NvlinkSpec, XgmiSpec};
 
 pub(crate) use template::{NodeTemplate, NvlinkKind, TemplateEnd};
 
 /// A node: GPUs, NICs and what joins them.
 ///
-/// Devices are named `gpu0`, `gpu1`, ... and `nic0`, ... in its tables.
+/// Devices are named `gpu0`, `gpu1`, ..., `nic0`, ... and `nvme0`, ... in its tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSpec {
@@ -37,15 +45,27 @@ pub struct NodeSpec {
     /// Rate of a NIC's network side, one direction, in place of the catalogue's.
     #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
     pub nic_rate: Option<Rate>,
+    /// The NVMe drive's catalogue name; needed if `nvmes` is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<String>,
+    /// Number of NVMe drives.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nvmes: u32,
     /// NVLink wiring; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvlink: Option<NvlinkSpec>,
+    /// xGMI wiring (AMD's links from GPU to GPU); none if absent. Excludes `nvlink`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xgmi: Option<XgmiSpec>,
     /// How many nodes an NVLink domain may span (18 compute trays of an NVL72).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub max_nodes_per_domain: u32,
     /// CPU sockets.
     #[serde(default = "two")]
     pub sockets: u32,
+    /// NUMA domains of a socket (NPS4 or sub-NUMA clusters): the columns of affinity count them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub numa_per_socket: u32,
     /// The link between every two sockets; needed if there are two or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_link: Option<SocketLinkSpec>,
@@ -61,6 +81,21 @@ pub struct NodeSpec {
     /// Whether GPUs may reach each other over PCIe; GeForce drivers forbid it, and copies go through host memory.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub peer_to_peer: bool,
+    /// Access control services: PCIe switches send peer traffic up to the root port and back, in place of straight across.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub acs: bool,
+    /// Whether NICs and drives may read and write GPU memory at all; GeForce drivers forbid it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub gpudirect_rdma: bool,
+    /// How far a NIC may be from a GPU whose memory it reads and writes; beyond, data go through host memory.
+    #[serde(default, skip_serializing_if = "GpudirectLevel::is_default")]
+    pub gpudirect: GpudirectLevel,
+    /// Which NICs each GPU uses.
+    #[serde(default, skip_serializing_if = "NicPolicy::is_default")]
+    pub nic_policy: NicPolicy,
+    /// PCIe links of devices that trained to less than both ends could: `gpu3 = { gen = 1, lanes = 16 }`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trained: BTreeMap<String, SlotSpec>,
     /// Largest payload of a PCIe packet (MPS).
     #[serde(default = "mps", skip_serializing_if = "is_mps")]
     pub pcie_payload: Bytes,
@@ -69,6 +104,45 @@ pub struct NodeSpec {
     pub pcie: Vec<PcieSpec>,
 }
 
+impl NodeSpec {
+    /// So many GPUs with nothing else yet: two sockets, no NICs, no PCIe rows; every other field at its default.
+    #[must_use]
+    pub fn new(gpu: &str, gpus: u32) -> Self {
+        Self {
+            gpu: gpu.to_owned(),
+            gpus,
+            nic: None,
+            nics: 0,
+            nic_rate: None,
+            nvme: None,
+            nvmes: 0,
+            nvlink: None,
+            xgmi: None,
+            max_nodes_per_domain: 1,
+            sockets: 2,
+            numa_per_socket: 1,
+            socket_link: None,
+            memory: None,
+            cpu: CpuSpec::default(),
+            c2c: None,
+            peer_to_peer: true,
+            acs: false,
+            gpudirect_rdma: true,
+            gpudirect: GpudirectLevel::default(),
+            nic_policy: NicPolicy::default(),
+            trained: BTreeMap::new(),
+            pcie_payload: mps(),
+            pcie: Vec::new(),
+        }
+    }
+}
+
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+const fn is_no(b: &bool) -> bool {
+    !*b
+}
 const fn one() -> u32 {
     1
 }
@@ -89,24 +163,6 @@ const fn mps() -> Bytes {
 }
 const fn is_mps(b: &Bytes) -> bool {
     b.get() == 256
-}
-
-/// NVLink wiring: through NVSwitch chips (`links`), or straight from GPU to GPU (`pairs`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NvlinkSpec {
-    /// The NVSwitch chip's catalogue name, with `links`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chip: Option<String>,
-    /// Links of each GPU to each chip: `[5, 4, 4, 5]` is four chips and 18 links.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<u32>,
-    /// Direct bundles: `[gpu, gpu, links]`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pairs: Vec<[u32; 3]>,
-    /// Rate of all of a GPU's links together, one direction, in place of the generation's; shared evenly by the links.
-    #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
 }
 
 /// The link between every two sockets.

@@ -11,6 +11,8 @@ pub enum PathClass {
     X,
     /// NVLink, with the number of links.
     Nvl(u32),
+    /// xGMI, with the number of links.
+    Xgmi(u32),
     /// At most one PCIe switch.
     Pix,
     /// Several PCIe switches, without passing a host bridge.
@@ -32,6 +34,7 @@ impl PathClass {
         match self {
             Self::X => "the device itself",
             Self::Nvl(_) => "a bundle of that many NVLinks",
+            Self::Xgmi(_) => "xGMI, GPU to GPU",
             Self::Pix => "at most one PCIe switch",
             Self::Pxb => "several PCIe switches, no host bridge",
             Self::Phb => "a PCIe host bridge (the CPU)",
@@ -46,7 +49,7 @@ impl PathClass {
     pub const fn rank(self) -> u8 {
         match self {
             Self::X => 0,
-            Self::Nvl(_) => 1,
+            Self::Nvl(_) | Self::Xgmi(_) => 1,
             Self::Pix => 2,
             Self::Pxb => 3,
             Self::Phb => 4,
@@ -62,6 +65,7 @@ impl fmt::Display for PathClass {
         match self {
             Self::X => f.pad("X"),
             Self::Nvl(links) => f.pad(&format!("NV{links}")),
+            Self::Xgmi(_) => f.pad("XGMI"),
             Self::Pix => f.pad("PIX"),
             Self::Pxb => f.pad("PXB"),
             Self::Phb => f.pad("PHB"),

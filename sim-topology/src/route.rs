@@ -7,7 +7,7 @@ use sim_core::ids::LinkId;
 
 use crate::device::{DeviceId, DeviceKind};
 use crate::fabric::Fabric;
-use crate::node::NvlinkKind;
+use crate::node::{Bounce, NvlinkKind};
 
 /// What is asked: from where, to where, over what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct RouteRequest {
     pub to: DeviceId,
     /// Over what.
     pub via: Via,
+    /// Whether it may or must go through host memory where it is on PCIe.
+    pub host: HostUse,
     /// What tells flows between the same NICs apart (a queue pair's number): input to the choice of an equal path.
     pub entropy: u64,
 }
@@ -26,7 +28,7 @@ impl RouteRequest {
     /// The way that the hardware would offer first, entropy 0.
     #[must_use]
     pub const fn auto(from: DeviceId, to: DeviceId) -> Self {
-        Self { from, to, via: Via::Auto, entropy: 0 }
+        Self { from, to, via: Via::Auto, host: HostUse::Auto, entropy: 0 }
     }
 
     /// The same with other means.
@@ -35,11 +37,29 @@ impl RouteRequest {
         Self { via, ..self }
     }
 
+    /// The same through host memory, or not.
+    #[must_use]
+    pub const fn host(self, host: HostUse) -> Self {
+        Self { host, ..self }
+    }
+
     /// The same with other entropy.
     #[must_use]
     pub const fn entropy(self, entropy: u64) -> Self {
         Self { entropy, ..self }
     }
+}
+
+/// Whether data between GPUs, NICs and drives stop over in host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostUse {
+    /// Where the node demands it: no peer-to-peer, or GPUDirect not up to that distance.
+    #[default]
+    Auto,
+    /// Never: GPUDirect whatever the distance.
+    Never,
+    /// Always: a copy to host memory near the GPU, and one from there, at each side of a network.
+    Always,
 }
 
 /// Over what a route goes.
@@ -65,6 +85,8 @@ pub enum Via {
     },
     /// As `Auto`, without NVLink.
     NoNvlink,
+    /// NVLink or nothing.
+    NvlinkOnly,
 }
 
 /// The kinds into which pairs of GPUs fall.
@@ -139,6 +161,14 @@ pub enum RouteError {
         from: String,
         /// The relay.
         relay: String,
+    },
+    /// Straight between GPUs of a node whose driver forbids it.
+    #[error("{from} cannot reach {to} directly: peer-to-peer is off")]
+    NoPeers {
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
     },
     /// There is no path.
     #[error("no path from {from} to {to}")]
@@ -263,7 +293,7 @@ impl Fabric {
         choice: Option<u32>,
         links: &mut Vec<LinkId>,
     ) -> Result<(PairKind, u32), RouteError> {
-        let &RouteRequest { from, to, via, entropy } = request;
+        let &RouteRequest { from, to, via, host, entropy } = request;
         for id in [from, to] {
             self.check(id)?;
         }
@@ -271,25 +301,33 @@ impl Fabric {
             return Err(RouteError::SameDevice(self.device(from).name.clone()));
         }
         match via {
-            Via::Auto if self.append_nvlink(from, to, links) => Ok((PairKind::NvLink, 1)),
+            Via::Auto if host != HostUse::Always && self.append_nvlink(from, to, links) => Ok((PairKind::NvLink, 1)),
+            Via::NvlinkOnly => match self.append_nvlink(from, to, links) {
+                true => Ok((PairKind::NvLink, 1)),
+                false => Err(self.no_path(from, to)),
+            },
             Via::Auto | Via::NoNvlink => {
-                if self.append_host(from, to, links) {
+                if host == HostUse::Never && self.bounce(from, to) == Some(Bounce::NoPeers) {
+                    let (from, to) = (self.device(from).name.clone(), self.device(to).name.clone());
+                    return Err(RouteError::NoPeers { from, to });
+                }
+                if self.append_host(from, to, host, links) {
                     return Ok((PairKind::Pcie, 1));
                 }
                 if self.append_switches_only(from, to, links) {
                     return Ok((PairKind::NvLink, 1));
                 }
                 let (src, dst) = self.auto_nics(from, to).ok_or_else(|| self.no_path(from, to))?;
-                self.append_network(from, src, dst, to, entropy, choice, links)
+                self.append_network([from, src, dst, to], host, entropy, choice, links)
             }
-            Via::Nics { src, dst } => self.append_network(from, src, dst, to, entropy, choice, links),
+            Via::Nics { src, dst } => self.append_network([from, src, dst, to], host, entropy, choice, links),
             Via::Pxn { relay, src, dst } => {
                 self.check(relay)?;
                 if !self.append_nvlink(from, relay, links) {
                     let (from, relay) = (self.device(from).name.clone(), self.device(relay).name.clone());
                     return Err(RouteError::NoNvlink { from, relay });
                 }
-                let (kind, paths) = self.append_network(relay, src, dst, to, entropy, choice, links)?;
+                let (kind, paths) = self.append_network([relay, src, dst, to], host, entropy, choice, links)?;
                 Ok((if kind == PairKind::SameRail { PairKind::Pxn } else { kind }, paths))
             }
         }
@@ -316,6 +354,7 @@ impl Fabric {
             NvlinkKind::None => false,
             NvlinkKind::Switched { up, down, .. } => {
                 links.push(LinkId(na.first_link + up[a.index as usize]));
+                links.extend(self.trunk_link(na.domain, self.board_of(from), self.board_of(to)));
                 links.push(LinkId(nb.first_link + down[b.index as usize]));
                 true
             }
@@ -342,16 +381,24 @@ impl Fabric {
         else {
             return false;
         };
-        if self.nvswitch_of(domain) != Some(plane) {
+        if !self.nvswitches_of(domain).any(|s| s == plane) {
             return false;
         }
+        let board = plane.0 - self.nvswitch_of(domain).map_or(0, |first| first.0);
+        let trunk = if outward {
+            self.trunk_link(domain, self.board_of(gpu), board)
+        } else {
+            self.trunk_link(domain, board, self.board_of(gpu))
+        };
+        links.extend(trunk.filter(|_| !outward));
         let local = if outward { up[device.index as usize] } else { down[device.index as usize] };
         links.push(LinkId(self.nodes()[node as usize].first_link + local));
+        links.extend(trunk.filter(|_| outward));
         true
     }
 
-    /// Inside a node over PCIe, sockets and C2C; GPU to GPU through host memory where peer-to-peer is off.
-    fn append_host(&self, from: DeviceId, to: DeviceId, links: &mut Vec<LinkId>) -> bool {
+    /// Inside a node over PCIe, sockets and C2C, with a stop in host memory where the node or the request wants one.
+    fn append_host(&self, from: DeviceId, to: DeviceId, host: HostUse, links: &mut Vec<LinkId>) -> bool {
         let (Some((na, a)), Some((nb, b))) = (self.local(from), self.local(to)) else { return false };
         if na != nb {
             return false;
@@ -363,21 +410,26 @@ impl Fabric {
             links.extend(path.iter().map(|&l| LinkId(base + l)));
             !path.is_empty()
         };
-        let gpus = self.device(from).kind == DeviceKind::Gpu && self.device(to).kind == DeviceKind::Gpu;
-        if gpus && !template.peer_to_peer {
-            let memory = template.memory(template.devices[a as usize].socket);
+        let endpoint = |kind| matches!(kind, DeviceKind::Gpu | DeviceKind::Nic | DeviceKind::Nvme);
+        let (ka, kb) = (self.device(from).kind, self.device(to).kind);
+        let stop = match host {
+            HostUse::Never => false,
+            HostUse::Auto => self.bounce(from, to).is_some(),
+            HostUse::Always => endpoint(ka) && endpoint(kb),
+        };
+        if stop {
+            // The memory near the GPU, or else near the sender.
+            let near = if ka != DeviceKind::Gpu && kb == DeviceKind::Gpu { b } else { a };
+            let memory = template.memory(template.devices[near as usize].socket);
             return append(a, memory) && append(memory, b);
         }
         append(a, b)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the four stations of a network route, and how to choose")]
     fn append_network(
         &self,
-        from: DeviceId,
-        src: DeviceId,
-        dst: DeviceId,
-        to: DeviceId,
+        [from, src, dst, to]: [DeviceId; 4],
+        host: HostUse,
         entropy: u64,
         choice: Option<u32>,
         links: &mut Vec<LinkId>,
@@ -393,11 +445,11 @@ impl Fabric {
             }
         }
         let no_path = || self.no_path(from, to);
-        if from != src && !self.append_host(from, src, links) {
+        if from != src && !self.append_host(from, src, host, links) {
             return Err(no_path());
         }
         let paths = self.append_between_nics(src, dst, entropy, choice, links).ok_or_else(no_path)?;
-        if dst != to && !self.append_host(dst, to, links) {
+        if dst != to && !self.append_host(dst, to, host, links) {
             return Err(no_path());
         }
         let kind = if self.rail_of(src) == self.rail_of(dst) { PairKind::SameRail } else { PairKind::CrossRail };

@@ -6,20 +6,13 @@ use crate::{Catalogue, Fabric, FabricSpec, NodeSpec, NvlinkSpec, PcieSpec, SlotS
 pub(crate) fn node(gpus: u32) -> NodeSpec {
     let system = Catalogue::builtin().system("hgx-b200").expect("built in");
     let slot = SlotSpec { generation: 5, lanes: 16 };
-    let row = |i: u32| PcieSpec {
-        socket: u32::from(i >= gpus.div_ceil(2)),
-        numa: None,
-        host_bridge: None,
-        parent: None,
-        switch: true,
-        uplink: slot,
-        slot: None,
-        down: vec![format!("gpu{i}"), format!("nic{i}")],
+    let row = |i: u32| {
+        PcieSpec::new(u32::from(i >= gpus.div_ceil(2)), true, slot, vec![format!("gpu{i}"), format!("nic{i}")])
     };
     NodeSpec {
         gpus,
         nics: gpus,
-        nvlink: Some(NvlinkSpec { chip: Some("nvswitch4".into()), links: vec![1; 18], pairs: vec![], rate: None }),
+        nvlink: Some(NvlinkSpec { chip: Some("nvswitch4".into()), links: vec![1; 18], ..NvlinkSpec::default() }),
         pcie: (0..gpus).map(row).collect(),
         ..system.node.clone()
     }

@@ -1,10 +1,12 @@
 //! Nodes and network of a scenario.
 
+use std::collections::BTreeMap;
+
 use sim_core::units::{Bytes, Rate};
 use sim_topology::catalogue::UnknownName;
 use sim_topology::{
-    Catalogue, CpuSpec, CpuVendor, Fabric, FabricKind, FabricSpec, NicOverride, NodeSpec, NvlinkSpec, PathChoice,
-    PcieSpec, SlotSpec, SocketLinkSpec, TransportKind,
+    Catalogue, CpuSpec, CpuVendor, Fabric, FabricKind, FabricSpec, NicOverride, NicPolicy, NodeSpec, NvlinkSpec,
+    PathChoice, PcieSpec, SlotSpec, SocketLinkSpec, TransportKind, XgmiSpec,
 };
 
 use super::tree::{Node, Table, Value};
@@ -84,6 +86,7 @@ pub(super) fn cluster(
         out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
     }
     spec.nics = nics(root, out);
+    policy(root, &mut spec.node, out);
     nvlink_rate(root, &mut spec, catalogue, out);
     transport(root, &mut spec, system.transport, out);
     network(root, &mut spec, catalogue, out);
@@ -234,14 +237,19 @@ fn inline(view: &View<'_>) -> Option<NodeSpec> {
         threads_per_core: cpu.integer("threads_per_core").unwrap_or(2),
     });
     Some(NodeSpec {
-        gpu: view.text("gpu")?.to_owned(),
-        gpus: view.integer("gpus")?,
         nic: view.text("nic").map(str::to_owned),
         nics: view.integer("nics")?,
         nic_rate: view.rate("nic_rate"),
+        nvme: view.text("nvme").map(str::to_owned),
+        nvmes: view.integer("nvmes")?,
         nvlink: view.table("nvlink").map(|n| nvlink(&n)),
+        xgmi: view.table("xgmi").and_then(|x| {
+            let (rate, mesh) = (x.rate("rate")?, x.integer("mesh"));
+            Some(XgmiSpec { rate, mesh, pairs: pairs(&x) })
+        }),
         max_nodes_per_domain: view.integer("max_nodes_per_domain")?,
         sockets: view.integer("sockets")?,
+        numa_per_socket: view.integer("numa_per_socket")?,
         socket_link: view
             .table("socket_link")
             .and_then(|s| Some(SocketLinkSpec { name: s.text("name")?.to_owned(), links: s.integer("links")? })),
@@ -249,8 +257,13 @@ fn inline(view: &View<'_>) -> Option<NodeSpec> {
         cpu,
         c2c: view.text("c2c").map(str::to_owned),
         peer_to_peer: view.boolean("peer_to_peer"),
+        acs: view.boolean("acs"),
+        gpudirect_rdma: view.boolean("gpudirect_rdma"),
+        trained: trained(view),
         pcie_payload: view.size("pcie_payload")?,
         pcie: view.items("pcie").iter().filter_map(Node::as_table).filter_map(pcie).collect(),
+        // The policy and the level are keys of [software].
+        ..NodeSpec::new(view.text("gpu")?, view.integer("gpus")?)
     })
 }
 
@@ -262,13 +275,58 @@ fn integers(items: &[Node]) -> Vec<u32> {
     items.iter().filter_map(number).collect()
 }
 
-fn nvlink(view: &View<'_>) -> NvlinkSpec {
+fn pairs(view: &View<'_>) -> Vec<[u32; 3]> {
     let pair = |node: &Node| <[u32; 3]>::try_from(integers(node.as_array()?)).ok();
+    view.items("pairs").iter().filter_map(pair).collect()
+}
+
+fn nvlink(view: &View<'_>) -> NvlinkSpec {
     NvlinkSpec {
         chip: view.text("chip").map(str::to_owned),
         links: integers(view.items("links")),
-        pairs: view.items("pairs").iter().filter_map(pair).collect(),
+        board_gpus: view.integer("board_gpus").unwrap_or(0),
+        trunk: view.integer("trunk").unwrap_or(0),
+        pairs: pairs(view),
+        lost: integers(view.items("lost")),
         rate: view.rate("rate"),
+    }
+}
+
+/// Links that trained to less than they could, by device.
+fn trained(view: &View<'_>) -> BTreeMap<String, SlotSpec> {
+    let entries = view.node("trained").and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
+    let slot = |entry: &super::tree::Entry| {
+        let slot = View::new(entry.node.as_table()?, &super::keys::SLOT);
+        Some((entry.key.clone(), SlotSpec { generation: slot.integer("gen")?, lanes: slot.integer("lanes")? }))
+    };
+    entries.iter().filter_map(slot).collect()
+}
+
+/// Which NICs GPUs use and how far GPUDirect goes, as `[software]` says.
+fn policy(root: &View<'_>, node: &mut NodeSpec, out: &mut Diagnostics) {
+    let view = root.table_or_empty("software");
+    let mut read = |key: &str, fault: Option<String>| {
+        if let (Some(node), Some(why)) = (view.node(key), fault) {
+            let fault = Diagnostic::new(Code::UnknownChoice, format!("`{key}` cannot be read"));
+            out.push(fault.at(node.place.clone(), why));
+        }
+    };
+    if let Some(text) = view.text("nic_policy") {
+        match text.parse() {
+            Ok(policy) => node.nic_policy = policy,
+            Err(error) => read("nic_policy", Some(error.to_string())),
+        }
+    }
+    if let Some(text) = view.text("gpudirect") {
+        match text.parse() {
+            Ok(level) => node.gpudirect = level,
+            Err(error) => read("gpudirect", Some(error.to_string())),
+        }
+    }
+    if view.has("nic_map") {
+        let list = |n: &Node| n.as_array().map_or_else(Vec::new, integers);
+        node.nic_policy = NicPolicy::Map(view.items("nic_map").iter().map(list).collect());
+        super::workload::exclusive(&view, "nic_map", &["nic_policy"], out);
     }
 }
 
@@ -284,6 +342,11 @@ fn pcie(table: &Table) -> Option<PcieSpec> {
         host_bridge: view.integer("host_bridge"),
         parent: view.integer("parent"),
         switch: view.boolean("switch"),
+        chip: view.integer("chip"),
+        model: view.text("model").map(str::to_owned),
+        packet_extra: view.integer("packet_extra")?,
+        peer_uplink: view.rate("peer_uplink"),
+        quadrant: view.integer("quadrant"),
         uplink: slot("uplink")?,
         slot: slot("slot"),
         down: view.items("down").iter().filter_map(Node::as_text).map(str::to_owned).collect(),

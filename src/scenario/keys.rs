@@ -6,7 +6,7 @@
 mod tables;
 
 pub use tables::ROOT;
-pub(crate) use tables::{COLLECTIVE, OPERATIONS, PCIE, TRANSFER, TRANSFER_ITEM};
+pub(crate) use tables::{COLLECTIVE, OPERATIONS, PCIE, SLOT, TRANSFER, TRANSFER_ITEM};
 
 /// A table of keys.
 #[derive(Debug)]

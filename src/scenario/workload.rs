@@ -3,6 +3,7 @@
 mod collective;
 mod transfer;
 
+pub(super) use collective::exclusive;
 use sim_topology::{DeviceId, Fabric};
 
 pub use collective::Collective;

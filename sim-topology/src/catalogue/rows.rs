@@ -22,6 +22,14 @@ fn ns<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
     f64::deserialize(d).map(|v| Span::from_us_f64(v / 1e3))
 }
 
+fn us<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
+    f64::deserialize(d).map(Span::from_us_f64)
+}
+
+fn bytes_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Bytes>, D::Error> {
+    Option::<u64>::deserialize(d).map(|v| v.map(Bytes::new))
+}
+
 fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
     u64::deserialize(d).map(Bytes::new)
 }
@@ -133,6 +141,63 @@ pub struct SocketLink {
     /// Net data rate of one link, one direction.
     #[serde(rename = "link_GBps", deserialize_with = "gbyte")]
     pub link_rate: Rate,
+    /// Header of a line of 64 B of peer traffic.
+    #[serde(default, rename = "peer_header_bytes", deserialize_with = "bytes")]
+    pub peer_header: Bytes,
+}
+
+/// What the root complex of a CPU does to traffic that passes through it. An absent limit is none.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Payload of the packets in which peer traffic leaves a root port, if it is split.
+    #[serde(default, rename = "peer_payload_bytes", deserialize_with = "bytes_opt")]
+    pub peer_payload: Option<Bytes>,
+    /// What one NIC reads from GPUs on the other side of a root complex.
+    #[serde(default, rename = "gpu_read_GBps", deserialize_with = "gbyte_opt")]
+    pub gpu_read_rate: Option<Rate>,
+    /// What the root ports of one quadrant have to memory together, each direction.
+    #[serde(default, rename = "quadrant_GBps", deserialize_with = "gbyte_opt")]
+    pub quadrant_rate: Option<Rate>,
+    /// The share of the memory's nominal rate that reads and writes have together.
+    pub memory_share: Option<f64>,
+}
+
+/// An NVMe drive.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nvme {
+    /// PCIe generation.
+    pub pcie_gen: u32,
+    /// PCIe lanes.
+    pub pcie_lanes: u32,
+    /// Sequential reads.
+    #[serde(rename = "read_GBps", deserialize_with = "gbyte")]
+    pub read_rate: Rate,
+    /// Sequential writes.
+    #[serde(rename = "write_GBps", deserialize_with = "gbyte")]
+    pub write_rate: Rate,
+    /// Latency of a read.
+    #[serde(rename = "read_latency_us", deserialize_with = "us")]
+    pub read_latency: Span,
+    /// Latency of a write.
+    #[serde(rename = "write_latency_us", deserialize_with = "us")]
+    pub write_latency: Span,
+}
+
+/// A way in which software copies between host and GPU memory.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyWay {
+    /// From the call to the first byte.
+    #[serde(rename = "launch_ns", deserialize_with = "ns")]
+    pub launch: Span,
+    /// What one processor writes to a GPU, if it copies itself.
+    #[serde(default, rename = "to_gpu_GBps", deserialize_with = "gbyte_opt")]
+    pub to_gpu: Option<Rate>,
+    /// What one processor reads from a GPU, if it copies itself.
+    #[serde(default, rename = "from_gpu_GBps", deserialize_with = "gbyte_opt")]
+    pub from_gpu: Option<Rate>,
 }
 
 /// A NIC.

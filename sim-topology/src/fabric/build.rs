@@ -204,7 +204,6 @@ impl Parts {
     fn add_node(&mut self, frame: &Frame<'_>, number: u32) {
         let template = &frame.template;
         let first_device = self.devices.len() as u32;
-        let first_link = self.links.len() as u32;
         let domain = number / frame.per_domain;
         for d in &template.devices {
             let name = format!("node{number}.{}{}", d.kind, d.index);
@@ -217,21 +216,24 @@ impl Parts {
             };
             self.planes.push(plane);
         }
+        let first_link = self.links.len() as u32;
         let plane = self.planes[domain as usize];
-        let place = |end: TemplateEnd| match (end, plane) {
-            (TemplateEnd::Local(local), _) => DeviceId(first_device + local),
-            (TemplateEnd::Plane, Some(plane)) => plane,
-            (TemplateEnd::Plane, None) => unreachable!("links to NVSwitches come with NVSwitches"),
+        let place = |end: TemplateEnd, other: TemplateEnd| match (end, other, plane) {
+            (TemplateEnd::Local(local), ..) => DeviceId(first_device + local),
+            (TemplateEnd::Plane, TemplateEnd::Local(gpu), Some(plane)) => {
+                DeviceId(plane.0 + frame.template.board_of(number % frame.per_domain, gpu))
+            }
+            _ => unreachable!("links to NVSwitches come with NVSwitches, from GPUs"),
         };
         for l in &template.links {
             self.links.push(Link {
-                from: place(l.from),
-                to: place(l.to),
+                from: place(l.from, l.to),
+                to: place(l.to, l.from),
                 class: l.class,
                 rate: l.rate,
                 latency: l.latency,
                 packet_overhead: l.packet_overhead,
-                parallel: 0,
+                parallel: l.parallel,
                 width: l.width,
                 alive: true,
             });
@@ -244,6 +246,7 @@ impl Parts {
             nics: all(template.nics, NodeTemplate::nic),
             sockets: all(template.sockets, NodeTemplate::socket),
             memories: all(template.sockets, NodeTemplate::memory),
+            nvmes: all(template.nvmes, NodeTemplate::nvme),
             domain,
             template: 0,
             first_device,
@@ -251,14 +254,36 @@ impl Parts {
         });
     }
 
+    /// The NVSwitches of a domain: one device, or one a board and the trunks between them.
     fn add_plane(&mut self, frame: &Frame<'_>, node: u32, domain: u32) -> DeviceId {
         let forwarding = Forwarding::CutThrough { header: Bytes::new(16) };
-        let (owner, index, name) = if frame.per_domain == 1 {
-            (Some(node), 0, format!("node{node}.nvswitch"))
-        } else {
-            (None, domain, format!("domain{domain}.nvswitch"))
-        };
-        self.device(DeviceKind::NvSwitch, owner, index, name, forwarding)
+        let trunk = frame.template.trunk();
+        let boards = trunk.map_or(1, |t| t.boards);
+        let first = DeviceId(self.devices.len() as u32);
+        for board in 0..boards {
+            let (owner, index, of) = match frame.per_domain {
+                1 => (Some(node), board, format!("node{node}")),
+                _ => (None, domain * boards + board, format!("domain{domain}")),
+            };
+            let name = if boards == 1 { format!("{of}.nvswitch") } else { format!("{of}.nvswitch{board}") };
+            self.device(DeviceKind::NvSwitch, owner, index, name, forwarding);
+        }
+        // From each board to every other, in order: `Fabric::trunk_link` counts on it.
+        for (a, b) in (0..boards).flat_map(|a| (0..boards).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            let Some(link) = trunk.map(|t| t.link) else { break };
+            self.links.push(Link {
+                from: DeviceId(first.0 + a),
+                to: DeviceId(first.0 + b),
+                class: link.class,
+                rate: link.rate,
+                latency: link.latency,
+                packet_overhead: link.packet_overhead,
+                parallel: 0,
+                width: link.width,
+                alive: true,
+            });
+        }
+        first
     }
 
     fn add_network(&mut self, frame: &Frame<'_>) {

@@ -8,7 +8,7 @@ use super::build::Attach;
 use super::{BuildError, FabricPlan, FabricSpec, PathChoice, SwitchRoutes};
 use crate::catalogue::Catalogue;
 use crate::device::{Device, DeviceId, DeviceKind, Link, Node};
-use crate::node::{NodeSpec, NodeTemplate, NvlinkKind};
+use crate::node::{Bounce, NodeSpec, NodeTemplate, NvlinkKind};
 use crate::path_class::PathClass;
 use crate::text::closest;
 
@@ -82,7 +82,8 @@ impl Fabric {
         &self.links[id.index()]
     }
 
-    /// `node0.gpu3->node0.nvswitch`; the second and further parallel links end in `#1`, `#2`, ...
+    /// `node0.gpu3->node0.nvswitch`, or `node0.socket0 (peer)` for a limit inside a device; the second and further
+    /// parallel links end in `#1`, `#2`, ...
     ///
     /// # Panics
     /// If `id` is not of this fabric.
@@ -90,6 +91,10 @@ impl Fabric {
     pub fn link_name(&self, id: LinkId) -> String {
         let link = self.link(id);
         let (from, to) = (&self.device(link.from).name, &self.device(link.to).name);
+        if link.from == link.to {
+            let number = if link.parallel == 0 { String::new() } else { format!("#{}", link.parallel) };
+            return format!("{from} ({}){number}", link.class);
+        }
         if link.parallel == 0 { format!("{from}->{to}") } else { format!("{from}->{to}#{}", link.parallel) }
     }
 
@@ -156,6 +161,34 @@ impl Fabric {
         self.planes.get(domain as usize).copied().flatten()
     }
 
+    /// The NVSwitches of an NVLink domain, one device a board: the two of a DGX-2 or of an NVL36x2, else one.
+    pub fn nvswitches_of(&self, domain: u32) -> impl Iterator<Item = DeviceId> + use<> {
+        let boards = self.templates[0].trunk().map_or(1, |t| t.boards);
+        let first = self.nvswitch_of(domain);
+        (0..boards).filter_map(move |board| first.map(|f| DeviceId(f.0 + board)))
+    }
+
+    /// The board of NVSwitches of a GPU: 0 where there is one.
+    pub(crate) fn board_of(&self, gpu: DeviceId) -> u32 {
+        let device = self.device(gpu);
+        device.node.map_or(0, |node| self.template_of(node).board_of(node % self.per_domain, device.index))
+    }
+
+    /// The trunk from one board of NVSwitches to another of a domain.
+    pub(crate) fn trunk_link(&self, domain: u32, from: u32, to: u32) -> Option<LinkId> {
+        let boards = self.templates[0].trunk()?.boards;
+        // They come before the links of the domain's first node.
+        let first = self.nodes.get((domain * self.per_domain) as usize)?.first_link - boards * (boards - 1);
+        (from != to).then(|| LinkId(first + from * (boards - 1) + if to > from { to - 1 } else { to }))
+    }
+
+    /// What is worth saying about the nodes as built: links that train below what a card could, NICs that serve more
+    /// GPUs than others.
+    #[must_use]
+    pub fn node_notes(&self) -> &[String] {
+        &self.templates[0].notes
+    }
+
     /// The device called `name`.
     ///
     /// # Errors
@@ -179,8 +212,9 @@ impl Fabric {
         let number = name.split_once('.').and_then(|(node, _)| node.strip_prefix("node")?.parse::<usize>().ok());
         let Some(node) = number.and_then(|n| self.nodes.get(n)) else { return 0..self.devices.len() };
         let first = node.first_device as usize;
-        // One more than the template holds: the node's own NVSwitches.
-        first..(first + self.templates[0].devices.len() + 1).min(self.devices.len())
+        // Beyond what the template holds: the node's own NVSwitches.
+        let boards = self.templates[0].trunk().map_or(1, |t| t.boards as usize);
+        first..(first + self.templates[0].devices.len() + boards).min(self.devices.len())
     }
 
     /// The links as the engine takes them, in the same order.
@@ -275,7 +309,10 @@ impl Fabric {
         }
         let links = self.nvlinks(a, b);
         if links > 0 {
-            return PathClass::Nvl(links);
+            return self
+                .device(a)
+                .node
+                .map_or(PathClass::Nvl(links), |node| self.template_of(node).scale_up_class(links));
         }
         match (self.local(a), self.local(b)) {
             (Some((na, la)), Some((nb, lb))) if na == nb => self.template_of(na).host_class(la, lb),
@@ -289,6 +326,23 @@ impl Fabric {
         match (self.local(a), self.local(b)) {
             (Some((na, la)), Some((nb, lb))) if na == nb => self.template_of(na).host_class(la, lb),
             _ => PathClass::Net,
+        }
+    }
+
+    /// Why data between two devices of a node go through host memory; `None` if they go straight.
+    ///
+    /// It concerns a GPU and a NIC or drive (GPUDirect), two GPUs (peer-to-peer), and a drive and a NIC.
+    #[must_use]
+    pub fn bounce(&self, from: DeviceId, to: DeviceId) -> Option<Bounce> {
+        let ((na, a), (nb, b)) = (self.local(from)?, self.local(to)?);
+        if na != nb {
+            return None;
+        }
+        let template = self.template_of(na);
+        match (self.device(from).kind, self.device(to).kind) {
+            (DeviceKind::Gpu, DeviceKind::Gpu) if !template.peer_to_peer => Some(Bounce::NoPeers),
+            (DeviceKind::Nvme, DeviceKind::Nic) | (DeviceKind::Nic, DeviceKind::Nvme) => Some(Bounce::DriveToNic),
+            _ => template.direct(a, b).err(),
         }
     }
 

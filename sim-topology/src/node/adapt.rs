@@ -2,8 +2,8 @@
 
 use sim_core::units::Rate;
 
-use super::NodeSpec;
 use super::pcie::{Member, PcieSpec, SlotSpec, members};
+use super::{NicPolicy, NodeSpec};
 
 impl NodeSpec {
     /// The same node with only its first `gpus` GPUs; NICs, switches and sockets stay.
@@ -14,10 +14,25 @@ impl NodeSpec {
         node.keep(|member| !matches!(member, Member::Gpu(g) if g >= gpus));
         if let Some(nvlink) = &mut node.nvlink {
             nvlink.pairs.retain(|&[a, b, _]| a < gpus && b < gpus);
+            nvlink.lost.retain(|&g| g < gpus);
+            if self.max_nodes_per_domain > 1 {
+                // A board of a domain of several nodes is so many nodes.
+                nvlink.board_gpus = nvlink.board_gpus / self.gpus.max(1) * node.gpus;
+            }
             if nvlink.chip.is_none() && nvlink.pairs.is_empty() {
                 node.nvlink = None;
             }
         }
+        if let Some(xgmi) = &mut node.xgmi {
+            xgmi.pairs.retain(|&[a, b, _]| a < gpus && b < gpus);
+            if gpus < 2 || (xgmi.mesh.is_none() && xgmi.pairs.is_empty()) {
+                node.xgmi = None;
+            }
+        }
+        if let NicPolicy::Map(map) = &mut node.nic_policy {
+            map.truncate(gpus as usize);
+        }
+        node.trained.retain(|name, _| !matches!(members(name).as_deref(), Some([Member::Gpu(g)]) if *g >= gpus));
         node
     }
 
@@ -37,6 +52,7 @@ impl NodeSpec {
             return node;
         }
         node.nics = count;
+        node.trained.retain(|name, _| !matches!(members(name).as_deref(), Some([Member::Nic(_)])));
         node.keep(|member| !matches!(member, Member::Nic(_)));
         for nic in 0..count {
             let gpu = (u64::from(nic) * u64::from(node.gpus) / u64::from(count)) as u32;
@@ -52,17 +68,7 @@ impl NodeSpec {
                     };
                     let numa = beside.and_then(|row| row.numa);
                     let uplink = beside.map_or(SlotSpec { generation: 5, lanes: 16 }, |row| row.uplink);
-                    let down = vec![name];
-                    node.pcie.push(PcieSpec {
-                        socket,
-                        numa,
-                        host_bridge: None,
-                        parent: None,
-                        switch: false,
-                        uplink,
-                        slot: None,
-                        down,
-                    });
+                    node.pcie.push(PcieSpec { numa, ..PcieSpec::new(socket, false, uplink, vec![name]) });
                 }
             }
         }
@@ -74,17 +80,10 @@ impl NodeSpec {
         for row in &mut self.pcie {
             let kept = row.down.iter().flat_map(|text| match members(text) {
                 None => vec![text.clone()],
-                Some(all) => all.into_iter().filter(|&m| keep(m)).map(name).collect(),
+                Some(all) => all.into_iter().filter(|&m| keep(m)).map(|m| m.to_string()).collect(),
             });
             row.down = kept.collect();
         }
-    }
-}
-
-fn name(member: Member) -> String {
-    match member {
-        Member::Gpu(i) => format!("gpu{i}"),
-        Member::Nic(i) => format!("nic{i}"),
     }
 }
 

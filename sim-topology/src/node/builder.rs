@@ -1,41 +1,26 @@
 //! Puts a node's interior together from its specification and the catalogue, checking as it goes.
 
 use sim_core::network::Forwarding;
-use sim_core::units::{Bytes, Rate, Span};
+use sim_core::units::{Bytes, Rate};
 
+use super::paths::{Limits, host_paths};
 use super::pcie::{Member, SlotSpec, members};
-use super::template::{Firsts, NodeTemplate, NvlinkKind, TemplateDevice, TemplateEnd, TemplateLink};
+use super::pcie_tree::Cards;
+use super::template::{Direct, Firsts, NodeTemplate, TemplateDevice, TemplateEnd, TemplateLink};
 use super::{NodeError, NodeSpec};
-use crate::catalogue::{Catalogue, Gpu, Row};
+use crate::catalogue::Catalogue;
 use crate::device::{DeviceKind, LinkClass};
 
 /// A node's interior as it is put together.
 pub(super) struct Builder<'a> {
-    spec: &'a NodeSpec,
-    catalogue: &'a Catalogue,
-    mtu: Bytes,
-    devices: Vec<TemplateDevice>,
-    links: Vec<TemplateLink>,
-}
-
-/// Latency that an end of a host-side link contributes.
-struct Ends {
-    gpu: Span,
-    pcie_switch: Span,
-    socket: Span,
-    nic: Span,
-}
-
-impl Ends {
-    fn of(&self, kind: DeviceKind) -> Span {
-        match kind {
-            DeviceKind::Gpu => self.gpu,
-            DeviceKind::PcieSwitch => self.pcie_switch,
-            DeviceKind::Socket => self.socket,
-            DeviceKind::Nic => self.nic,
-            _ => Span::ZERO,
-        }
-    }
+    pub(super) spec: &'a NodeSpec,
+    pub(super) catalogue: &'a Catalogue,
+    pub(super) mtu: Bytes,
+    pub(super) devices: Vec<TemplateDevice>,
+    pub(super) links: Vec<TemplateLink>,
+    pub(super) limits: Limits,
+    /// What is worth saying about the node as built.
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Builder<'a> {
@@ -44,6 +29,8 @@ impl<'a> Builder<'a> {
         let counts = [
             ("gpus", spec.gpus, 1, 64),
             ("nics", spec.nics, 0, 256),
+            ("nvmes", spec.nvmes, 0, 256),
+            ("numa_per_socket", spec.numa_per_socket, 1, 64),
             ("sockets", spec.sockets, 1, 16),
             ("the number of rows of `pcie`", rows, 0, 512),
         ];
@@ -56,7 +43,15 @@ impl<'a> Builder<'a> {
             let got = u32::try_from(spec.pcie_payload.get()).unwrap_or(u32::MAX);
             return Err(NodeError::Count { what: "pcie_payload", got, least: 1, most: 4096 });
         }
-        Ok(Self { spec, catalogue, mtu, devices: Vec::new(), links: Vec::new() })
+        Ok(Self {
+            spec,
+            catalogue,
+            mtu,
+            devices: Vec::new(),
+            links: Vec::new(),
+            limits: Limits::default(),
+            notes: Vec::new(),
+        })
     }
 
     pub(super) fn build(mut self, domain_nodes: u32) -> Result<NodeTemplate, NodeError> {
@@ -67,6 +62,11 @@ impl<'a> Builder<'a> {
             (None, 0) => None,
             (None, n) => return Err(NodeError::Missing { key: "nic", because: format!("{n} NICs") }),
         };
+        let nvme = match (&spec.nvme, spec.nvmes) {
+            (Some(name), _) => Some(self.catalogue.nvme(name)?),
+            (None, 0) => None,
+            (None, n) => return Err(NodeError::Missing { key: "nvme", because: format!("{n} NVMe drives") }),
+        };
         let nic_rate = spec.nic_rate.or_else(|| nic.map(|n| n.port_rate)).unwrap_or(Rate::gbit(1));
 
         let homes = self.homes()?;
@@ -75,33 +75,50 @@ impl<'a> Builder<'a> {
             socket: self.first_of(DeviceKind::Socket),
             memory: self.first_of(DeviceKind::HostMemory),
             nic: self.first_of(DeviceKind::Nic),
+            nvme: self.first_of(DeviceKind::Nvme),
         };
-        let gpu_slot = SlotSpec { generation: gpu.pcie_gen, lanes: gpu.pcie_lanes };
-        let nic_slot = nic.map(|n| SlotSpec { generation: n.pcie_gen, lanes: n.pcie_lanes });
-        self.add_pcie(&homes, first, gpu_slot, nic_slot)?;
+        let cards = Cards {
+            gpu: SlotSpec { generation: gpu.pcie_gen, lanes: gpu.pcie_lanes },
+            nic: nic.map(|n| SlotSpec { generation: n.pcie_gen, lanes: n.pcie_lanes }),
+            nvme,
+        };
+        self.check_trained()?;
+        self.add_pcie(&homes, first, &cards)?;
         self.add_c2c(gpu.c2c_rate, first)?;
         self.add_sockets_and_memory(first)?;
-        let nvlink = self.add_nvlink(gpu, domain_nodes)?;
+        let nvlink = self.add_scale_up(gpu, domain_nodes)?;
+        self.add_limits(first)?;
+        if spec.nics > 0 && spec.gpus > spec.nics && !spec.gpus.is_multiple_of(spec.nics) {
+            self.notes.push(format!("{} GPUs share {} NICs unevenly: some NICs serve one more", spec.gpus, spec.nics));
+        }
         for link in &mut self.links {
             // A catalogue or a user may state a rate of next to nothing; the engine has a floor.
             link.rate = link.rate.max(Rate::MIN);
         }
-        let paths = all_paths(&self.devices, &self.links);
+        let host = host_paths(&self.devices, &self.links, spec.acs, &self.limits);
         let mut template = NodeTemplate {
             devices: self.devices,
             links: self.links,
             nvlink,
             gpus: spec.gpus,
             nics: spec.nics,
+            nvmes: spec.nvmes,
             sockets: spec.sockets,
             nic_rate,
             first,
-            paths,
+            host,
+            notes: self.notes,
             nics_of: Vec::new(),
             gpu_of_nic: Vec::new(),
             peer_to_peer: spec.peer_to_peer,
+            direct: Direct {
+                able: spec.gpudirect_rdma,
+                reads: gpu.sm >= 80 || spec.nvlink.is_some(),
+                level: spec.gpudirect,
+                c2c: spec.c2c.is_some(),
+            },
         };
-        template.share_nics();
+        template.share_nics(&spec.nic_policy)?;
         Ok(template)
     }
 
@@ -112,7 +129,11 @@ impl<'a> Builder<'a> {
     /// For each GPU and NIC the row of `pcie` on which it hangs.
     fn homes(&self) -> Result<Homes, NodeError> {
         let spec = self.spec;
-        let mut homes = Homes { gpu: vec![None; spec.gpus as usize], nic: vec![None; spec.nics as usize] };
+        let mut homes = Homes {
+            gpu: vec![None; spec.gpus as usize],
+            nic: vec![None; spec.nics as usize],
+            nvme: vec![None; spec.nvmes as usize],
+        };
         for (row, entry) in spec.pcie.iter().enumerate() {
             for text in &entry.down {
                 let bad = || NodeError::BadMember { text: text.chars().take(60).collect(), row };
@@ -120,6 +141,7 @@ impl<'a> Builder<'a> {
                     let (kind, index, slots) = match member {
                         Member::Gpu(i) => (DeviceKind::Gpu, i, &mut homes.gpu),
                         Member::Nic(i) => (DeviceKind::Nic, i, &mut homes.nic),
+                        Member::Nvme(i) => (DeviceKind::Nvme, i, &mut homes.nvme),
                     };
                     let count = slots.len() as u32;
                     match slots.get_mut(index as usize) {
@@ -132,6 +154,9 @@ impl<'a> Builder<'a> {
         }
         if let Some(i) = homes.nic.iter().position(Option::is_none) {
             return Err(NodeError::Loose { kind: DeviceKind::Nic, index: i as u32 });
+        }
+        if let Some(i) = homes.nvme.iter().position(Option::is_none) {
+            return Err(NodeError::Loose { kind: DeviceKind::Nvme, index: i as u32 });
         }
         if spec.c2c.is_none()
             && let Some(i) = homes.gpu.iter().position(Option::is_none)
@@ -162,7 +187,7 @@ impl<'a> Builder<'a> {
             }
         };
         let mut push = |kind, index, forwarding, (socket, numa, host_bridge)| {
-            self.devices.push(TemplateDevice { kind, index, forwarding, socket, numa, host_bridge });
+            self.devices.push(TemplateDevice { kind, index, forwarding, socket, numa, host_bridge, chip: None });
         };
         for i in 0..spec.gpus {
             push(DeviceKind::Gpu, i, Forwarding::Relay, place(homes.gpu[i as usize], i, spec.gpus));
@@ -183,98 +208,21 @@ impl<'a> Builder<'a> {
         for i in 0..spec.nics {
             push(DeviceKind::Nic, i, Forwarding::StoreAndForward, place(homes.nic[i as usize], i, spec.nics));
         }
+        for i in 0..spec.nvmes {
+            push(DeviceKind::Nvme, i, Forwarding::Relay, place(homes.nvme[i as usize], i, spec.nvmes));
+        }
+        let mut switch = spec.gpus as usize;
+        for entry in spec.pcie.iter().filter(|row| row.switch) {
+            self.devices[switch].chip = entry.chip;
+            switch += 1;
+        }
     }
 
     /// Adds both directions of a link between two devices of the node.
-    fn join(&mut self, a: u32, b: u32, link: TemplateLink) {
+    pub(super) fn join(&mut self, a: u32, b: u32, link: TemplateLink) {
         let (a, b) = (TemplateEnd::Local(a), TemplateEnd::Local(b));
         self.links.push(TemplateLink { from: a, to: b, ..link });
         self.links.push(TemplateLink { from: b, to: a, ..link });
-    }
-
-    fn pcie_link(&self, slot: SlotSpec, latency: Span) -> Result<TemplateLink, NodeError> {
-        let row = self.catalogue.pcie(slot.generation)?;
-        let packets = self.mtu.get().div_ceil(self.spec.pcie_payload.get());
-        Ok(TemplateLink {
-            from: TemplateEnd::Plane,
-            to: TemplateEnd::Plane,
-            class: LinkClass::Pcie,
-            rate: Rate::bytes_per_sec(row.lane_rate.get().saturating_mul(u64::from(slot.lanes))),
-            latency,
-            packet_overhead: row.tlp_overhead * packets,
-            width: slot.lanes,
-        })
-    }
-
-    fn add_pcie(
-        &mut self,
-        homes: &Homes,
-        first: Firsts,
-        gpu_slot: SlotSpec,
-        nic_slot: Option<SlotSpec>,
-    ) -> Result<(), NodeError> {
-        let spec = self.spec;
-        let latency = |name| self.catalogue.latency(name).map(|row| row.latency);
-        let ends = Ends {
-            gpu: latency("gpu")?,
-            pcie_switch: latency("pcie-switch")?,
-            socket: latency("socket")?,
-            nic: latency("nic-host")?,
-        };
-        let mut switch_of: Vec<Option<u32>> = Vec::with_capacity(spec.pcie.len());
-        let mut next = spec.gpus;
-        for entry in &spec.pcie {
-            switch_of.push(entry.switch.then_some(next));
-            next += u32::from(entry.switch);
-        }
-        for (row, entry) in spec.pcie.iter().enumerate() {
-            let slot = entry.slot.unwrap_or(entry.uplink);
-            for lanes in [entry.uplink.lanes, slot.lanes] {
-                if !matches!(lanes, 1 | 2 | 4 | 8 | 16) {
-                    return Err(NodeError::Lanes { row, lanes });
-                }
-            }
-            let above = match entry.parent {
-                None if entry.socket < spec.sockets => first.socket + entry.socket,
-                None => {
-                    let count = spec.sockets as usize;
-                    return Err(NodeError::NoSuchParent { row, what: "socket", index: entry.socket, count });
-                }
-                // Only rows above: a cycle cannot be written.
-                Some(parent) => {
-                    match switch_of.get(parent as usize).copied().flatten().filter(|_| (parent as usize) < row) {
-                        Some(switch) => switch,
-                        None => {
-                            return Err(NodeError::NoSuchParent { row, what: "switch row", index: parent, count: row });
-                        }
-                    }
-                }
-            };
-            let (holder, holder_slot) = match switch_of[row] {
-                Some(switch) => {
-                    let above_kind = self.devices[above as usize].kind;
-                    let alpha = ends.of(DeviceKind::PcieSwitch) + ends.of(above_kind);
-                    let link = self.pcie_link(entry.uplink, alpha)?;
-                    self.join(switch, above, link);
-                    (switch, slot)
-                }
-                None => (above, entry.uplink),
-            };
-            let here = |homes: &[Option<usize>]| -> Vec<u32> {
-                (0..homes.len() as u32).filter(|&i| homes[i as usize] == Some(row)).collect()
-            };
-            let holder_end = ends.of(self.devices[holder as usize].kind);
-            for gpu in here(&homes.gpu) {
-                let link = self.pcie_link(holder_slot.negotiate(gpu_slot), ends.gpu + holder_end)?;
-                self.join(gpu, holder, link);
-            }
-            for nic in here(&homes.nic) {
-                let slot = nic_slot.map_or(holder_slot, |s| holder_slot.negotiate(s));
-                let link = self.pcie_link(slot, ends.nic + holder_end)?;
-                self.join(first.nic + nic, holder, link);
-            }
-        }
-        Ok(())
     }
 
     fn add_c2c(&mut self, rate: Option<Rate>, first: Firsts) -> Result<(), NodeError> {
@@ -287,6 +235,7 @@ impl<'a> Builder<'a> {
             rate: rate.unwrap_or(row.link_rate),
             latency: self.catalogue.latency("c2c")?.latency,
             packet_overhead: row.header * self.mtu.get().div_ceil(row.payload.get().max(1)),
+            parallel: 0,
             width: 1,
         };
         for gpu in 0..self.spec.gpus {
@@ -295,136 +244,17 @@ impl<'a> Builder<'a> {
         }
         Ok(())
     }
-
-    fn add_sockets_and_memory(&mut self, first: Firsts) -> Result<(), NodeError> {
-        let spec = self.spec;
-        let staged = if spec.peer_to_peer { "memory" } else { "staging" };
-        let mut link = TemplateLink {
-            from: TemplateEnd::Plane,
-            to: TemplateEnd::Plane,
-            class: LinkClass::Memory,
-            rate: spec.memory.unwrap_or(Rate::gbyte(200)),
-            latency: self.catalogue.latency(staged)?.latency,
-            packet_overhead: Bytes::ZERO,
-            width: 1,
-        };
-        for s in 0..spec.sockets {
-            self.join(first.socket + s, first.memory + s, link);
-        }
-        if spec.sockets < 2 {
-            return Ok(());
-        }
-        let Some(between) = &spec.socket_link else {
-            return Err(NodeError::Missing { key: "socket_link", because: format!("{} sockets", spec.sockets) });
-        };
-        if between.links == 0 || between.links > 64 {
-            return Err(NodeError::Count { what: "socket_link.links", got: between.links, least: 1, most: 64 });
-        }
-        let row = self.catalogue.socket_link(&between.name)?;
-        link.class = LinkClass::SocketLink;
-        link.rate = Rate::bytes_per_sec(row.link_rate.get().saturating_mul(u64::from(between.links)));
-        link.latency = self.catalogue.latency("socket-link")?.latency;
-        link.width = between.links;
-        for a in 0..spec.sockets {
-            for b in a + 1..spec.sockets {
-                self.join(first.socket + a, first.socket + b, link);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_nvlink(&mut self, gpu: &Row<Gpu>, domain_nodes: u32) -> Result<NvlinkKind, NodeError> {
-        let spec = self.spec;
-        let Some(wiring) = &spec.nvlink else { return Ok(NvlinkKind::None) };
-        let generation = match gpu.nvlink_gen {
-            Some(generation) => self.catalogue.nvlink(generation)?,
-            None => return Err(NodeError::TooManyNvlinks { gpu: 0, model: gpu.name.clone(), used: 1, has: 0 }),
-        };
-        let overhead = generation.header * self.mtu.get().div_ceil(generation.payload.get().max(1));
-        let nominal = u128::from(generation.link_rate.get());
-        let wired: u64 = wiring.links.iter().map(|&n| u64::from(n)).sum();
-        let all = u128::from(if wired > 0 { wired } else { u64::from(gpu.nvlinks) }).max(1);
-        let rate = |links: u32| {
-            let bytes = match wiring.rate {
-                Some(rate) => u128::from(rate.get()) * u128::from(links) / all,
-                None => nominal * u128::from(links),
-            };
-            Rate::bytes_per_sec(u64::try_from(bytes).unwrap_or(u64::MAX))
-        };
-        let bundle = |links: u32, latency| TemplateLink {
-            from: TemplateEnd::Plane,
-            to: TemplateEnd::Plane,
-            class: LinkClass::NvLink,
-            rate: rate(links),
-            latency,
-            packet_overhead: overhead,
-            width: links,
-        };
-        let fits = |index: u32, used: u64| {
-            if used > u64::from(gpu.nvlinks) {
-                Err(NodeError::TooManyNvlinks { gpu: index, model: gpu.name.clone(), used, has: gpu.nvlinks })
-            } else {
-                Ok(())
-            }
-        };
-        match (&wiring.chip, wiring.links.is_empty(), wiring.pairs.is_empty()) {
-            (Some(chip), false, true) => {
-                let chip = self.catalogue.nvswitch(chip)?;
-                let used: u64 = wiring.links.iter().map(|&n| u64::from(n)).sum();
-                fits(0, used)?;
-                if used == 0 {
-                    return Err(NodeError::NvlinkForm);
-                }
-                let gpus = spec.gpus.saturating_mul(domain_nodes);
-                for (i, &each) in wiring.links.iter().enumerate() {
-                    let used = u64::from(each) * u64::from(gpus);
-                    if used > u64::from(chip.ports) {
-                        let (model, has) = (chip.name.clone(), chip.ports);
-                        return Err(NodeError::TooManySwitchPorts { chip: i, gpus, each, used, model, has });
-                    }
-                }
-                let link = bundle(used as u32, self.catalogue.latency("nvlink-switched")?.latency);
-                let (mut up, mut down) = (Vec::new(), Vec::new());
-                for g in 0..spec.gpus {
-                    up.push(self.links.len() as u32);
-                    self.links.push(TemplateLink { from: TemplateEnd::Local(g), ..link });
-                    down.push(self.links.len() as u32);
-                    self.links.push(TemplateLink { to: TemplateEnd::Local(g), ..link });
-                }
-                Ok(NvlinkKind::Switched { chips: wiring.links.len() as u32, width: used as u32, up, down })
-            }
-            (None, true, false) => {
-                let latency = self.catalogue.latency("nvlink-direct")?.latency;
-                let n = spec.gpus;
-                let mut link = vec![u32::MAX; (n * n) as usize];
-                let mut used = vec![0u64; n as usize];
-                for &pair in &wiring.pairs {
-                    let [a, b, links] = pair;
-                    if a >= n || b >= n || a == b || links == 0 || link[(a * n + b) as usize] != u32::MAX {
-                        return Err(NodeError::BadPair { pair });
-                    }
-                    for end in [a, b] {
-                        used[end as usize] += u64::from(links);
-                        fits(end, used[end as usize])?;
-                    }
-                    link[(a * n + b) as usize] = self.links.len() as u32;
-                    link[(b * n + a) as usize] = self.links.len() as u32 + 1;
-                    self.join(a, b, bundle(links, latency));
-                }
-                Ok(NvlinkKind::Direct { link })
-            }
-            _ => Err(NodeError::NvlinkForm),
-        }
-    }
 }
 
-struct Homes {
-    gpu: Vec<Option<usize>>,
-    nic: Vec<Option<usize>>,
+/// For each device the row of `pcie` on which it hangs.
+pub(super) struct Homes {
+    pub(super) gpu: Vec<Option<usize>>,
+    pub(super) nic: Vec<Option<usize>>,
+    pub(super) nvme: Vec<Option<usize>>,
 }
 
 /// The row at the top of the chain of parents of `row`.
-fn root_row(spec: &NodeSpec, row: usize) -> usize {
+pub(super) fn root_row(spec: &NodeSpec, row: usize) -> usize {
     let mut row = row;
     while let Some(parent) = spec.pcie[row].parent {
         match usize::try_from(parent) {
@@ -433,39 +263,4 @@ fn root_row(spec: &NodeSpec, row: usize) -> usize {
         }
     }
     row
-}
-
-/// Shortest paths in links between all devices of a node, over all links but NVLink; only switches and sockets
-/// forward. Among equal ones the one over the links that were added first.
-fn all_paths(devices: &[TemplateDevice], links: &[TemplateLink]) -> Vec<Box<[u32]>> {
-    let n = devices.len();
-    let mut out: Vec<Vec<(u32, usize)>> = vec![Vec::new(); n];
-    for (id, link) in links.iter().enumerate() {
-        if let (TemplateEnd::Local(from), TemplateEnd::Local(to)) = (link.from, link.to)
-            && link.class != LinkClass::NvLink
-        {
-            out[from as usize].push((id as u32, to as usize));
-        }
-    }
-    let mut paths: Vec<Box<[u32]>> = vec![Box::default(); n * n];
-    for source in 0..n {
-        let mut queue = std::collections::VecDeque::from([source]);
-        let mut seen = vec![false; n];
-        seen[source] = true;
-        while let Some(at) = queue.pop_front() {
-            if at != source && !devices[at].kind.forwards_in_node() {
-                continue;
-            }
-            for &(link, to) in &out[at] {
-                if !seen[to] {
-                    seen[to] = true;
-                    let mut path = paths[source * n + at].to_vec();
-                    path.push(link);
-                    paths[source * n + to] = path.into();
-                    queue.push_back(to);
-                }
-            }
-        }
-    }
-    paths
 }

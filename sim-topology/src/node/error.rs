@@ -30,7 +30,7 @@ pub enum NodeError {
         because: String,
     },
     /// A `down` entry is no device.
-    #[error("`{text}` in row {row} of `pcie` is not a device; write `gpu0`, `nic0` or a range `gpu0-3`")]
+    #[error("`{text}` in row {row} of `pcie` is not a device; write `gpu0`, `nic0`, `nvme0` or a range `gpu0-3`")]
     BadMember {
         /// The text.
         text: String,
@@ -61,6 +61,47 @@ pub enum NodeError {
         /// The second row.
         second: usize,
     },
+    /// A key names a GPU that the node does not have.
+    #[error("`{key}` names gpu{index}, but the node has {count} of them (gpu0 is the first)")]
+    NoSuchGpu {
+        /// The key.
+        key: &'static str,
+        /// The number.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// A key names a device that the node does not have, or none.
+    #[error("`{key}` names `{text}`: a node's devices are {expected}")]
+    BadDevice {
+        /// The key.
+        key: &'static str,
+        /// The text.
+        text: String,
+        /// What there is.
+        expected: String,
+    },
+    /// NICs that are not there, or too few lists of them.
+    #[error("`nic_policy`: {why}")]
+    NicPolicy {
+        /// What is wrong.
+        why: String,
+    },
+    /// Boards of NVSwitches that cannot be.
+    #[error(
+        "`nvlink`: {boards} boards with {trunk} trunk links a chip for {gpus} GPUs; several boards need `trunk`, and there are 16 at most"
+    )]
+    Boards {
+        /// Boards asked for.
+        boards: u32,
+        /// GPUs of the domain.
+        gpus: u32,
+        /// Trunk links of a chip.
+        trunk: u32,
+    },
+    /// NVLink and xGMI in one node.
+    #[error("a node has either `nvlink` or `xgmi`")]
+    TwoScaleUps,
     /// A device hangs nowhere.
     #[error("{kind}{index} hangs nowhere: no row of `pcie` has it under `down`{}", if *.kind == DeviceKind::Gpu { " and there is no `c2c`" } else { "" })]
     Loose {
@@ -89,6 +130,14 @@ pub enum NodeError {
         /// The lanes given.
         lanes: u32,
     },
+    /// A width in `trained` that does not exist.
+    #[error("`trained`: {device} has {lanes} lanes; a link has 1, 2, 4, 8 or 16")]
+    TrainedLanes {
+        /// The device.
+        device: String,
+        /// The lanes given.
+        lanes: u32,
+    },
     /// More links than a GPU has.
     #[error("the wiring uses {used} NVLinks of gpu{gpu}, but {model} has {has}")]
     TooManyNvlinks {
@@ -102,7 +151,7 @@ pub enum NodeError {
         has: u32,
     },
     /// More links than an NVSwitch chip has.
-    #[error("NVSwitch chip {chip}: {gpus} GPUs x {each} links = {used} ports, but {model} has {has}")]
+    #[error("NVSwitch chip {chip}: {gpus} GPUs x {each} links{} = {used} ports, but {model} has {has}", if *.trunks > 0 { format!(" + {trunks} to other boards") } else { String::new() })]
     TooManySwitchPorts {
         /// The chip, counted from 0.
         chip: usize,
@@ -110,6 +159,8 @@ pub enum NodeError {
         gpus: u32,
         /// Links of a GPU to the chip.
         each: u32,
+        /// Ports that trunks take.
+        trunks: u64,
         /// The product.
         used: u64,
         /// The chip's name.

@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
+use sim_core::units::Rate;
 
 /// A PCIe switch, or a root port if `switch` is false.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,15 +24,55 @@ pub struct PcieSpec {
     /// Whether there is a switch; without one, `down` sits on a root port of width `uplink`.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub switch: bool,
+    /// The number of the switch chip, where several rows are partitions of one; the chip also joins them inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip: Option<u32>,
+    /// The switch chip's name, such as `pex89144`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Bytes that the chip loses per packet of the largest payload, beyond PCIe's own header, on all its links.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub packet_extra: u32,
+    /// The most that writes to GPUs below other root ports make of the uplink, in each direction.
+    #[serde(default, with = "crate::text::rate_opt", skip_serializing_if = "Option::is_none")]
+    pub peer_uplink: Option<Rate>,
+    /// Root ports of one number share a quadrant of the CPU's I/O die, and its rate to memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quadrant: Option<u32>,
     /// The link towards the socket.
     pub uplink: SlotSpec,
     /// The slots below the switch; as the uplink if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotSpec>,
-    /// What hangs on it: `gpu0`, `nic3`, or a range `gpu0-3`.
+    /// What hangs on it: `gpu0`, `nic3`, `nvme1`, or a range `gpu0-3`.
     pub down: Vec<String>,
 }
 
+impl PcieSpec {
+    /// A switch (or, without `switch`, a root port) on a socket, every other field at its default.
+    #[must_use]
+    pub fn new(socket: u32, switch: bool, uplink: SlotSpec, down: Vec<String>) -> Self {
+        Self {
+            socket,
+            numa: None,
+            host_bridge: None,
+            parent: None,
+            switch,
+            chip: None,
+            model: None,
+            packet_extra: 0,
+            peer_uplink: None,
+            quadrant: None,
+            uplink,
+            slot: None,
+            down,
+        }
+    }
+}
+
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
 const fn yes() -> bool {
     true
 }
@@ -65,15 +106,25 @@ pub(crate) enum Member {
     Gpu(u32),
     /// NIC of this number.
     Nic(u32),
+    /// Drive of this number.
+    Nvme(u32),
 }
 
-/// Reads `gpu3`, `nic0` or `gpu0-3`; `None` if it is none of these.
+impl core::fmt::Display for Member {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Gpu(i) => write!(f, "gpu{i}"),
+            Self::Nic(i) => write!(f, "nic{i}"),
+            Self::Nvme(i) => write!(f, "nvme{i}"),
+        }
+    }
+}
+
+/// Reads `gpu3`, `nic0`, `nvme1` or `gpu0-3`; `None` if it is none of these.
 pub(crate) fn members(text: &str) -> Option<Vec<Member>> {
     let text = text.trim();
-    let (make, rest): (fn(u32) -> Member, _) = match text.strip_prefix("gpu") {
-        Some(rest) => (Member::Gpu, rest),
-        None => (Member::Nic, text.strip_prefix("nic")?),
-    };
+    let kinds: [(&str, fn(u32) -> Member); 3] = [("gpu", Member::Gpu), ("nic", Member::Nic), ("nvme", Member::Nvme)];
+    let (make, rest) = kinds.iter().find_map(|(word, make)| Some((make, text.strip_prefix(word)?)))?;
     let range: RangeInclusive<u32> = match rest.split_once('-') {
         Some((first, last)) => first.parse().ok()?..=last.parse().ok()?,
         None => {
@@ -93,6 +144,7 @@ mod tests {
         assert_eq!(members("gpu3"), Some(vec![Member::Gpu(3)]));
         assert_eq!(members("nic1-2"), Some(vec![Member::Nic(1), Member::Nic(2)]));
         assert_eq!(members("gpu2-1"), Some(vec![]));
+        assert_eq!(members("nvme0-1"), Some(vec![Member::Nvme(0), Member::Nvme(1)]));
         for bad in ["", "gpu", "gpuX", "ssd0", "gpu0-", "gpu0-4294967295", "gpu-1"] {
             assert_eq!(members(bad), None, "{bad}");
         }

@@ -162,7 +162,7 @@ fn faults_are_named() {
         "node: row 0 of `pcie` names gpu9, but the node has 8 of them (gpu0 is the first)"
     );
     assert_eq!(with(|s| s.pcie[1].down.push("nic0".into())), "node: nic0 hangs on two rows of `pcie`: 0 and 1");
-    assert!(with(|s| s.pcie[2].down.push("ssd0".into())).contains("write `gpu0`, `nic0` or a range"));
+    assert!(with(|s| s.pcie[2].down.push("ssd0".into())).contains("write `gpu0`, `nic0`, `nvme0` or a range"));
     assert_eq!(with(|s| s.pcie[3].socket = 2), "node: row 3 of `pcie` hangs on socket 2, but there are 2");
     assert_eq!(with(|s| s.pcie[0].parent = Some(0)), "node: row 0 of `pcie` hangs on switch row 0, but there are 0");
     assert_eq!(with(|s| s.pcie[0].uplink.lanes = 5), "node: row 0 of `pcie`: 5 lanes; a link has 1, 2, 4, 8 or 16");
@@ -180,7 +180,7 @@ fn faults_are_named() {
     assert!(with(|s| s.nvlink.as_mut().unwrap().pairs = vec![[0, 1, 1]]).contains("either `chip` and `links`"));
     let pairs = |pairs: Vec<[u32; 3]>| {
         let mut spec = hgx();
-        spec.nvlink = Some(NvlinkSpec { chip: None, links: vec![], pairs, rate: None });
+        spec.nvlink = Some(NvlinkSpec { pairs, ..NvlinkSpec::default() });
         refused(spec)
     };
     assert!(pairs(vec![[0, 0, 1]]).contains("two different GPUs"));
@@ -219,7 +219,7 @@ proptest::proptest! {
             let uplink = SlotSpec { generation, lanes };
             let switch = lanes % 2 == 0;
             let down = vec![down];
-            spec.pcie.push(PcieSpec { socket, numa: None, host_bridge: None, parent, switch, uplink, slot: None, down });
+            spec.pcie.push(PcieSpec { parent, ..PcieSpec::new(socket, switch, uplink, down) });
         }
         if let Some(nvlink) = &mut spec.nvlink {
             if links.len() > 2 { nvlink.links = links; }

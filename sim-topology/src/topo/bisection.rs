@@ -62,7 +62,7 @@ fn across_domains(fabric: &Fabric, domains: u32) -> f64 {
 /// The largest flow from the first half of the GPUs of the first domain to the second half: over NVLink, or over PCIe
 /// where there is none between them.
 fn inside_domain(fabric: &Fabric) -> f64 {
-    let nvlink = largest_flow(fabric, |class| class == LinkClass::NvLink);
+    let nvlink = largest_flow(fabric, |class| matches!(class, LinkClass::NvLink | LinkClass::Xgmi));
     if nvlink > 0.0 { nvlink } else { largest_flow(fabric, |class| !class.is_network()) }
 }
 
@@ -78,7 +78,7 @@ fn largest_flow(fabric: &Fabric, counts: impl Fn(LinkClass) -> bool) -> f64 {
     let inside = |id: DeviceId| {
         let device = fabric.device(id);
         match device.kind {
-            DeviceKind::NvSwitch => fabric.nvswitch_of(0) == Some(id),
+            DeviceKind::NvSwitch => fabric.nvswitches_of(0).any(|s| s == id),
             _ => fabric.domain_of(id) == Some(0),
         }
     };

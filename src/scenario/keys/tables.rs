@@ -126,6 +126,24 @@ static SOFTWARE: TableSpec = TableSpec {
         key("graph", Kind::Boolean, "Launches are captured in a CUDA graph.").default("false"),
         key("pxn", Kind::Boolean, "Messages may go through a GPU of the same node that is on the right rail.")
             .default("true"),
+        key(
+            "nic_policy",
+            Kind::Named("nearest, round-robin or fixed:N", "nearest"),
+            "Which NICs a GPU uses: those of the closest path class, shared evenly; NIC g mod NICs; or one for all.",
+        )
+        .default("nearest"),
+        key(
+            "nic_map",
+            Kind::List(&Kind::List(&Kind::Integer(0, 1023))),
+            "The NICs of each GPU of a node, in place of `nic_policy`: [[0], [1], [2, 3], ...].",
+        ),
+        key(
+            "gpudirect",
+            Kind::Named("LOC, PIX, PXB, P2C, PHB or SYS", "PXB"),
+            "How far a NIC or a drive may be from a GPU whose memory it reads and writes; beyond, data go through host \
+             memory. P2C is PXB, and over a chip-to-chip link to the CPU's own NICs. LOC is never.",
+        )
+        .default("P2C"),
     ],
 };
 
@@ -219,14 +237,37 @@ static NODE: TableSpec = TableSpec {
         key("nic", Kind::Named("a NIC of the catalogue", "connectx-7"), "Model of the NICs."),
         key("nics", Kind::Integer(0, 1024), "Number of NICs.").default("0"),
         key("nic_rate", Kind::Rate, "Rate of a NIC's port, in place of its model's."),
+        key("nvme", Kind::Named("a drive of the catalogue", "nvme-gen4"), "Model of the NVMe drives."),
+        key("nvmes", Kind::Integer(0, 256), "Number of NVMe drives.").default("0"),
         key("nvlink", Kind::Table(&NVLINK), "How NVLinks run. Without it there are none."),
+        key("xgmi", Kind::Table(&XGMI), "How AMD's xGMI links run from GPU to GPU. Excludes `nvlink`."),
         key("max_nodes_per_domain", COUNT, "How many such nodes may share the NVSwitches.").default("1"),
         key("sockets", Kind::Integer(1, 64), "Number of CPU sockets.").default("2"),
+        key(
+            "numa_per_socket",
+            Kind::Integer(1, 64),
+            "NUMA domains of a socket (NPS4, sub-NUMA clusters): affinities count them.",
+        )
+        .default("1"),
         key("socket_link", Kind::Table(&SOCKET_LINK), "The link between sockets; needed if there are several."),
         key("memory", Kind::Rate, "Rate of one socket's memory."),
         key("cpu", Kind::Table(&CPU), "The CPUs."),
         key("c2c", Kind::Named("a link of the catalogue", "nvlink-c2c"), "Coherent link between CPU and GPU."),
         key("peer_to_peer", Kind::Boolean, "GPUs may copy to each other over PCIe.").default("true"),
+        key(
+            "acs",
+            Kind::Boolean,
+            "Access control services: PCIe switches send peer traffic up to the root port and back, in place of straight \
+             across.",
+        )
+        .default("false"),
+        key("gpudirect_rdma", Kind::Boolean, "NICs and drives may read and write GPU memory; GeForce drivers forbid it.")
+            .default("true"),
+        key(
+            "trained",
+            Kind::Map(&Kind::Table(&SLOT)),
+            "PCIe links that trained to less than both ends could, by device: gpu3 = { gen = 1, lanes = 16 }.",
+        ),
         key("pcie_payload", Kind::Size(false), "Largest payload of a PCIe packet (MPS).").default("256 B"),
         key("pcie", Kind::Tables(&PCIE), "PCIe switches and root ports, one row each."),
     ],
@@ -248,9 +289,35 @@ static NVLINK: TableSpec = TableSpec {
             "Direct links, each `[GPU, GPU, number of links]`. Excludes `chip` and `links`.",
         ),
         key(
+            "board_gpus",
+            Kind::Integer(1, 4096),
+            "GPUs that have chips of their own, where a domain has several groups of chips (8 on a board of a DGX-2, 36 \
+             in a rack of an NVL36x2). Without it, one group for all.",
+        ),
+        key("trunk", Kind::Integer(1, 1024), "Links from each chip to its counterpart of every other group."),
+        key(
+            "lost",
+            Kind::List(&Kind::Integer(0, 1023)),
+            "GPUs whose NVLinks are all down: they reach the others over PCIe.",
+        ),
+        key(
             "rate",
             Kind::Rate,
             "Rate of all links of a GPU together, one direction. Without it, what its model carries.",
+        ),
+    ],
+};
+
+static XGMI: TableSpec = TableSpec {
+    name: "node.xgmi",
+    doc: "AMD's links from GPU to GPU; never switched.",
+    keys: &[
+        key("rate", Kind::Rate, "Rate of one link, one direction.").required(),
+        key("mesh", Kind::Integer(2, 1024), "Every GPU has a link to every other of its group of so many."),
+        key(
+            "pairs",
+            Kind::List(&Kind::List(&Kind::Integer(0, 1024))),
+            "Direct links, each `[GPU, GPU, number of links]`.",
         ),
     ],
 };
@@ -295,15 +362,37 @@ pub(crate) static PCIE: TableSpec = TableSpec {
             Kind::Integer(0, 1023),
             "The row, from 0, of the switch that this one hangs on, in place of the socket.",
         ),
+        key(
+            "chip",
+            Kind::Integer(0, 1023),
+            "The switch chip, where several rows are partitions of one; the chip joins them inside, too.",
+        ),
+        key("model", Kind::Named("a chip", "pex89144"), "The switch chip's name; warnings about known faults use it."),
+        key(
+            "packet_extra",
+            Kind::Integer(0, 4096),
+            "Bytes a packet that the chip loses on its links beyond PCIe's own header.",
+        )
+        .default("0"),
+        key(
+            "peer_uplink",
+            Kind::Rate,
+            "The most that writes to GPUs below other root ports make of the uplink. Without it, the link's own rate.",
+        ),
+        key(
+            "quadrant",
+            Kind::Integer(0, 63),
+            "Root ports of one number share a quadrant of the CPU's I/O die and its rate to memory. Without it, none.",
+        ),
         key("uplink", Kind::Table(&SLOT), "The link towards the socket.").required(),
         key("slot", Kind::Table(&SLOT), "The slots below the switch. Without it, as the uplink."),
-        key("down", Kind::List(&Kind::Named("devices", "gpu0-3")), "What hangs below, by name: gpu0, nic2-3.")
+        key("down", Kind::List(&Kind::Named("devices", "gpu0-3")), "What hangs below, by name: gpu0, nic2-3, nvme0.")
             .required(),
         key("switch", Kind::Boolean, "False for a root port without a switch.").default("true"),
     ],
 };
 
-static SLOT: TableSpec = TableSpec {
+pub(crate) static SLOT: TableSpec = TableSpec {
     name: "node.pcie.slot",
     doc: "A PCIe link: the form of `uplink` and `slot`.",
     keys: &[

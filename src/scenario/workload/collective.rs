@@ -108,7 +108,7 @@ fn datatype(name: &str) -> Datatype {
 }
 
 /// Reports keys that cannot stand beside `key`.
-pub(super) fn exclusive(view: &View<'_>, key: &str, others: &[&str], out: &mut Diagnostics) {
+pub(in crate::scenario) fn exclusive(view: &View<'_>, key: &str, others: &[&str], out: &mut Diagnostics) {
     let Some(first) = view.node(key) else { return };
     for other in others {
         if let Some(node) = view.node(other) {
