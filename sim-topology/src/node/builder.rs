@@ -211,10 +211,8 @@ impl<'a> Builder<'a> {
         for i in 0..spec.nvmes {
             push(DeviceKind::Nvme, i, Forwarding::Relay, place(homes.nvme[i as usize], i, spec.nvmes));
         }
-        let mut switch = spec.gpus as usize;
-        for entry in spec.pcie.iter().filter(|row| row.switch) {
+        for (switch, entry) in (spec.gpus as usize..).zip(spec.pcie.iter().filter(|row| row.switch)) {
             self.devices[switch].chip = entry.chip;
-            switch += 1;
         }
     }
 

@@ -123,8 +123,12 @@ impl core::fmt::Display for Member {
 /// Reads `gpu3`, `nic0`, `nvme1` or `gpu0-3`; `None` if it is none of these.
 pub(crate) fn members(text: &str) -> Option<Vec<Member>> {
     let text = text.trim();
-    let kinds: [(&str, fn(u32) -> Member); 3] = [("gpu", Member::Gpu), ("nic", Member::Nic), ("nvme", Member::Nvme)];
-    let (make, rest) = kinds.iter().find_map(|(word, make)| Some((make, text.strip_prefix(word)?)))?;
+    let after = |word| text.strip_prefix(word);
+    let (make, rest): (fn(u32) -> Member, _) = match (after("gpu"), after("nic"), after("nvme")) {
+        (Some(rest), ..) => (Member::Gpu, rest),
+        (_, Some(rest), _) => (Member::Nic, rest),
+        (.., rest) => (Member::Nvme, rest?),
+    };
     let range: RangeInclusive<u32> = match rest.split_once('-') {
         Some((first, last)) => first.parse().ok()?..=last.parse().ok()?,
         None => {
