@@ -122,8 +122,6 @@ pub enum LinkClass {
     C2c,
     /// A limit on traffic between devices on PCIe inside a root complex or a switch, from that to itself.
     Peer,
-    /// A processor that copies, from its socket to itself.
-    Processor,
     /// Between a NIC and its leaf.
     Network,
     /// Between network switches.
@@ -132,7 +130,7 @@ pub enum LinkClass {
 
 impl LinkClass {
     /// All classes, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::NvLink,
         Self::Xgmi,
         Self::Pcie,
@@ -140,7 +138,6 @@ impl LinkClass {
         Self::Memory,
         Self::C2c,
         Self::Peer,
-        Self::Processor,
         Self::Network,
         Self::Uplink,
     ];
@@ -156,7 +153,6 @@ impl LinkClass {
             Self::Memory => "memory",
             Self::C2c => "c2c",
             Self::Peer => "peer",
-            Self::Processor => "processor",
             Self::Network => "network",
             Self::Uplink => "uplink",
         }

@@ -200,7 +200,7 @@ fn shortest(devices: &[TemplateDevice], links: &[TemplateLink]) -> Vec<Box<[u32]
     let mut out: Vec<Vec<(u32, usize)>> = vec![Vec::new(); n];
     for (id, link) in links.iter().enumerate() {
         if let (TemplateEnd::Local(from), TemplateEnd::Local(to)) = (link.from, link.to)
-            && !matches!(link.class, LinkClass::NvLink | LinkClass::Xgmi | LinkClass::Peer | LinkClass::Processor)
+            && !matches!(link.class, LinkClass::NvLink | LinkClass::Xgmi | LinkClass::Peer)
         {
             out[from as usize].push((id as u32, to as usize));
         }

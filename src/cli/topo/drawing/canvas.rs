@@ -59,7 +59,7 @@ impl Stroke {
         let (colour, dash) = match class {
             LinkClass::NvLink => ("#009e73", ""),
             LinkClass::Xgmi => ("#009e73", "8 2"),
-            LinkClass::Peer | LinkClass::Processor => ("#bbbbbb", "1 3"),
+            LinkClass::Peer => ("#bbbbbb", "1 3"),
             LinkClass::Pcie => ("#0072b2", "6 3"),
             LinkClass::SocketLink => ("#cc79a7", "2 3"),
             LinkClass::Memory => ("#999999", "2 2"),

@@ -136,7 +136,8 @@ impl<'a> Interior<'a> {
     /// The links of the trees and between sockets, with their rates.
     fn lines(&self, canvas: &mut Canvas) {
         for link in &self.links {
-            if link.class == LinkClass::NvLink {
+            // Limits inside a device are no wires.
+            if link.class == LinkClass::NvLink || link.from == link.to {
                 continue;
             }
             let (Some(&a), Some(&b)) = (self.places.get(&link.from), self.places.get(&link.to)) else { continue };
