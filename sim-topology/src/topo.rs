@@ -97,7 +97,8 @@ pub fn report(fabric: &Fabric, catalogue: &Catalogue, pxn: bool) -> Result<TopoR
 
 fn link_counts(fabric: &Fabric) -> BTreeMap<LinkClass, LinkCount> {
     let mut counts: BTreeMap<LinkClass, LinkCount> = BTreeMap::new();
-    for link in fabric.links() {
+    // Limits inside a device are no links.
+    for link in fabric.links().iter().filter(|l| l.from != l.to) {
         let rate = link.rate.as_gbyte();
         let new = LinkCount { count: 0, min_gbyte: rate, max_gbyte: rate };
         let entry = counts.entry(link.class).or_insert(new);
