@@ -128,7 +128,9 @@ fn context(common: &args::Common) -> Context {
             _ => Style::Coloured,
         },
     };
-    let mut settings: Vec<Setting> = common.set.iter().map(Setting::set).collect();
+    // Files first: a single key on the command line holds against a row of a file.
+    let files = common.catalogue.iter().map(|path| Setting::catalogue(path.to_string_lossy()));
+    let mut settings: Vec<Setting> = files.chain(common.set.iter().map(Setting::set)).collect();
     if let Some(seed) = common.seed {
         settings.push(Setting::value("--seed", "seed", seed));
     }

@@ -5,6 +5,7 @@
 //! [`Scenario`], in which no text is left that matters.
 
 mod build;
+mod catalogue;
 mod cluster;
 mod hash;
 mod impossible;
@@ -25,11 +26,12 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use indexmap::IndexMap;
 use sim_core::units::Span;
-use sim_topology::{Fabric, FabricSpec};
+use sim_topology::{Catalogue, Fabric, FabricSpec};
 
 use crate::diagnostic::{Code, Diagnostics};
 
@@ -84,6 +86,8 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The fabric that it describes, built.
     pub fabric: Fabric,
+    /// The catalogue that it was built from: the built-in one, with the scenario's own rows.
+    pub catalogue: Cow<'static, Catalogue>,
     /// A hash of all keys that have been set, wherever they were: equal scenarios have equal ones, whatever their
     /// comments and order of keys. `name` and `description` don't count.
     pub hash: u64,
@@ -116,9 +120,26 @@ impl Scenario {
         }
         out.sort();
         match built {
-            Some((scenario, fabric)) if !out.has_errors() => {
-                Ok(Loaded { scenario, fabric, hash: hash::of(&table), diagnostics: out })
+            Some((scenario, fabric, catalogue)) if !out.has_errors() => {
+                Ok(Loaded { scenario, fabric, catalogue, hash: hash::of(&table), diagnostics: out })
             }
+            _ => Err(out),
+        }
+    }
+
+    /// The catalogue with the rows that `settings` state, without a scenario; keys of other tables are passed over.
+    ///
+    /// # Errors
+    /// All faults of the rows.
+    pub fn catalogue(settings: &[Setting]) -> Result<(Cow<'static, Catalogue>, Diagnostics), Diagnostics> {
+        let mut out = Diagnostics::new();
+        let settings: Vec<Setting> = settings.iter().filter(|s| s.is_of_catalogue()).cloned().collect();
+        let table = load::tree(&Input::Flags, &settings, &mut out);
+        validate::table(&table, &ROOT, None, &mut out);
+        let catalogue = catalogue::catalogue(&table, &mut out);
+        out.sort();
+        match catalogue {
+            Some(catalogue) if !out.has_errors() => Ok((catalogue, out)),
             _ => Err(out),
         }
     }
@@ -155,6 +176,34 @@ impl Scenario {
             )
         }
     }
+}
+
+impl Loaded {
+    /// The scenario in one line, and the catalogue rows of its own in another.
+    #[must_use]
+    pub fn head(&self) -> String {
+        let own = self.own_rows().map_or_else(String::new, |rows| format!("\ncatalogue: {rows}"));
+        self.scenario.describe() + &own
+    }
+
+    /// The catalogue rows of the scenario's own in one line, `2 rows of your own: gpu my-h100 (...), switch qm9700 (...)`;
+    /// `None` without any.
+    #[must_use]
+    pub fn own_rows(&self) -> Option<String> {
+        own_rows(&self.catalogue)
+    }
+}
+
+/// The rows of a catalogue that are not built in, in one line; `None` without any.
+pub(crate) fn own_rows(catalogue: &Catalogue) -> Option<String> {
+    const SHOWN: usize = 4;
+    let changes = catalogue.changes();
+    let count = changes.len();
+    let mut list: Vec<String> = changes.iter().take(SHOWN).map(ToString::to_string).collect();
+    if count > SHOWN {
+        list.push(format!("and {} more", count - SHOWN));
+    }
+    (count > 0).then(|| format!("{} of your own: {}", crate::diagnostic::counted(count, "row"), list.join(", ")))
 }
 
 fn default_name(input: &Input) -> String {

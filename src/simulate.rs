@@ -23,9 +23,9 @@ use sim_core::outcome::{Outcome, StopReason};
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::result::{CollectiveResult, EngineResult, RunResults, TransferResult};
-use sim_topology::{Catalogue, Fabric};
+use sim_topology::Fabric;
 
-use crate::scenario::{Collective, Loaded, Scenario, Workload};
+use crate::scenario::{Collective, Loaded, Workload};
 use links::Totals;
 pub use sweep::{Predicted, played, predict};
 
@@ -152,19 +152,16 @@ impl Loaded {
     /// # Errors
     /// If a rank does not exist or NCCL could not run there.
     pub fn machine(&self, group: &[u32]) -> Result<Machine<'_>, RunError> {
-        machine(&self.scenario, &self.fabric, group)
+        let scenario = &self.scenario;
+        let software = Software {
+            version: scenario.software.nccl,
+            knobs: scenario.software.knobs.clone(),
+            graph: scenario.software.graph,
+        };
+        let mut machine = Machine::new(&self.fabric, &self.catalogue, &software, group)?;
+        profile::apply(&scenario.profile, &mut machine.timing);
+        Ok(machine)
     }
-}
-
-fn machine<'f>(scenario: &Scenario, fabric: &'f Fabric, group: &[u32]) -> Result<Machine<'f>, RunError> {
-    let software = Software {
-        version: scenario.software.nccl,
-        knobs: scenario.software.knobs.clone(),
-        graph: scenario.software.graph,
-    };
-    let mut machine = Machine::new(fabric, Catalogue::builtin(), &software, group)?;
-    profile::apply(&scenario.profile, &mut machine.timing);
-    Ok(machine)
 }
 
 /// How many simulations a workload takes.

@@ -1,16 +1,18 @@
-//! What is built in: GPUs, links, NICs, switches, transports and whole systems, each figure with its source.
+//! The catalogue: GPUs, links, NICs, switches, transports and whole systems, each figure with its source.
 //!
-//! The data are TOML files in `data/`, embedded at compile time. Each row states its [`Standing`]; single keys may
-//! differ from their row. A `recalled` figure is one that was not re-checked against a data sheet: it is shown as
-//! provisional.
+//! The data are TOML files in `data/`, embedded at compile time: one table a kind. Each row states its [`Standing`];
+//! single keys may differ from their row. A `recalled` figure is one that was not re-checked against a data sheet: it is
+//! shown as provisional. [`Catalogue::with_rows`] lays rows of a user's own upon it.
 
 mod entry;
+mod own;
 mod rows;
 mod table;
 
 use std::sync::LazyLock;
 
 pub use entry::{Entry, Figure, Source};
+pub use own::{Change, ChangedFigure, OwnRow, OwnRowError, OwnRowFault};
 pub use rows::{
     C2c, Cable, CopyWay, Family, Gpu, Host, Latency, Nic, NvSwitch, Nvlink, Nvme, Pcie, SocketLink, Switch, System,
     TransportPreset,
@@ -20,25 +22,85 @@ pub use table::{CatalogueError, Row, Standing, UnknownName};
 use entry::Sources;
 use table::Table;
 
-/// The built-in hardware, by name.
-#[derive(Clone, Debug)]
-pub struct Catalogue {
-    gpus: Table<Gpu>,
-    nvlinks: Table<Nvlink>,
-    nvswitches: Table<NvSwitch>,
-    pcie: Table<Pcie>,
-    c2c: Table<C2c>,
-    socket_links: Table<SocketLink>,
-    hosts: Table<Host>,
-    nvmes: Table<Nvme>,
-    copies: Table<CopyWay>,
-    nics: Table<Nic>,
-    switches: Table<Switch>,
-    transports: Table<TransportPreset>,
-    latencies: Table<Latency>,
-    cables: Table<Cable>,
-    systems: Table<System>,
-    sources: Sources,
+/// Declares the kinds of the catalogue: from a line for each come the field, its data file and its part in listings
+/// and in rows of the user's own.
+macro_rules! kinds {
+    ($($field:ident: $row:ty = $key:literal, $words:literal, $file:literal;)*) => {
+        /// Hardware by name: what is built in, and what a user laid upon it.
+        #[derive(Clone, Debug)]
+        pub struct Catalogue {
+            $($field: Table<$row>,)*
+            sources: Sources,
+            changes: Vec<Change>,
+        }
+
+        impl Catalogue {
+            /// The kinds in the order of listings, each with what it is called in a sentence.
+            pub const KINDS: &'static [(&'static str, &'static str)] = &[$(($key, $words)),*];
+
+            fn parse_embedded() -> Result<Self, CatalogueError> {
+                Ok(Self {
+                    $($field: Table::parse($key, $words, include_str!(concat!("../data/", $file)))?,)*
+                    sources: Sources::parse(include_str!("../data/sources.toml"))?,
+                    changes: Vec::new(),
+                })
+            }
+
+            /// Everything in the catalogue, kind by kind, with each figure's unit, source and standing.
+            pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+                let sources = &self.sources;
+                std::iter::empty()$(.chain(entry::all(sources, &self.$field)))*
+            }
+
+            /// The name by which a table knows `name`; `None` if it does not, or if there is no such kind.
+            fn canonical(&self, kind: &str, name: &str) -> Option<String> {
+                match kind {
+                    $($key => self.$field.get(name).ok().map(|row| row.name.clone()),)*
+                    _ => None,
+                }
+            }
+
+            fn unknown(&self, kind: &str, name: &str) -> UnknownName {
+                match kind {
+                    $($key => self.$field.unknown(name),)*
+                    _ => UnknownName::new("kind", kind, Self::KINDS.iter().map(|(key, _)| *key)),
+                }
+            }
+
+            fn put(&mut self, row: &OwnRow, base: Option<&str>) -> Result<Change, OwnRowFault> {
+                match row.kind.as_str() {
+                    $($key => self.$field.put(row, base),)*
+                    kind => Err(OwnRowFault::UnknownKind(self.unknown(kind, ""))),
+                }
+            }
+        }
+
+        #[cfg(test)]
+        impl Catalogue {
+            /// Calls `check` with the rows of every kind, without their data.
+            fn each_row(&self, mut check: impl FnMut(&'static str, &Row<()>)) {
+                $(self.$field.rows().for_each(|row| check($key, &row.without_data()));)*
+            }
+        }
+    };
+}
+
+kinds! {
+    systems: System = "system", "system", "systems.toml";
+    gpus: Gpu = "gpu", "GPU", "gpus.toml";
+    nvlinks: Nvlink = "nvlink", "NVLink generation", "nvlink.toml";
+    nvswitches: NvSwitch = "nvswitch", "NVSwitch chip", "nvswitch.toml";
+    pcie: Pcie = "pcie", "PCIe generation", "pcie.toml";
+    c2c: C2c = "c2c", "chip-to-chip link", "c2c.toml";
+    socket_links: SocketLink = "socket_link", "socket link", "socket_links.toml";
+    hosts: Host = "host", "host CPU", "hosts.toml";
+    nvmes: Nvme = "nvme", "NVMe drive", "hosts.toml";
+    copies: CopyWay = "copy", "way to copy", "hosts.toml";
+    nics: Nic = "nic", "NIC", "nics.toml";
+    switches: Switch = "switch", "switch", "switches.toml";
+    transports: TransportPreset = "transport", "transport", "transports.toml";
+    latencies: Latency = "latency", "latency", "latency.toml";
+    cables: Cable = "cable", "cable", "cables.toml";
 }
 
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| match Catalogue::parse_embedded() {
@@ -53,28 +115,10 @@ impl Catalogue {
         &BUILTIN
     }
 
-    fn parse_embedded() -> Result<Self, CatalogueError> {
-        let links = include_str!("../data/links.toml");
-        let latency = include_str!("../data/latency.toml");
-        let hosts = include_str!("../data/hosts.toml");
-        Ok(Self {
-            gpus: Table::parse("gpu", "GPU", include_str!("../data/gpus.toml"))?,
-            nvlinks: Table::parse("nvlink", "NVLink generation", links)?,
-            nvswitches: Table::parse("nvswitch", "NVSwitch", links)?,
-            pcie: Table::parse("pcie", "PCIe generation", links)?,
-            c2c: Table::parse("c2c", "chip-to-chip link", links)?,
-            socket_links: Table::parse("socket_link", "socket link", links)?,
-            hosts: Table::parse("host", "host CPU", hosts)?,
-            nvmes: Table::parse("nvme", "NVMe drive", hosts)?,
-            copies: Table::parse("copy", "way to copy", hosts)?,
-            nics: Table::parse("nic", "NIC", include_str!("../data/nics.toml"))?,
-            switches: Table::parse("switch", "switch", include_str!("../data/switches.toml"))?,
-            transports: Table::parse("transport", "transport", include_str!("../data/transports.toml"))?,
-            latencies: Table::parse("latency", "latency", latency)?,
-            cables: Table::parse("cable", "cable", latency)?,
-            systems: Table::parse("system", "system", include_str!("../data/systems.toml"))?,
-            sources: Sources::parse(include_str!("../data/sources.toml"))?,
-        })
+    /// What a user laid upon the built-in rows, in the order given.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
     }
 
     /// The GPU called `name`.
@@ -132,20 +176,24 @@ impl Catalogue {
         self.gpus.rows()
     }
 
-    /// NVLink of `generation`.
+    /// NVLink of `generation`: the last row of it, so that a user's own comes before what is built in.
     ///
     /// # Errors
     /// If that generation is not in the catalogue.
     pub fn nvlink(&self, generation: u32) -> Result<&Row<Nvlink>, UnknownName> {
-        self.nvlinks.get(&format!("nvlink{generation}"))
+        self.nvlinks
+            .last(|row| row.generation == generation)
+            .ok_or_else(|| self.nvlinks.unknown(&format!("nvlink{generation}")))
     }
 
-    /// PCIe of `generation`.
+    /// PCIe of `generation`: the last row of it, so that a user's own comes before what is built in.
     ///
     /// # Errors
     /// If that generation is not in the catalogue.
     pub fn pcie(&self, generation: u32) -> Result<&Row<Pcie>, UnknownName> {
-        self.pcie.get(&format!("pcie{generation}"))
+        self.pcie
+            .last(|row| row.generation == generation)
+            .ok_or_else(|| self.pcie.unknown(&format!("pcie{generation}")))
     }
 
     /// The chip-to-chip link called `name`.
@@ -204,33 +252,15 @@ impl Catalogue {
         self.latencies.get(name)
     }
 
-    /// The kind of cable for a run of `metres`: the first that is long enough, else the longest.
+    /// The kind of network cable for a run of `metres`: the shortest kind that is long enough, else the longest.
     ///
     /// # Errors
     /// If the catalogue holds no cable.
     pub fn cable(&self, metres: f64) -> Result<&Row<Cable>, UnknownName> {
-        let fits = self.cables.rows().find(|cable| metres <= cable.max_m);
-        fits.or_else(|| self.cables.rows().last()).ok_or_else(|| self.cables.unknown("any"))
-    }
-
-    /// Everything in the catalogue, kind by kind, with each figure's unit, source and standing.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let sources = &self.sources;
-        entry::all(sources, &self.systems)
-            .chain(entry::all(sources, &self.gpus))
-            .chain(entry::all(sources, &self.nvlinks))
-            .chain(entry::all(sources, &self.nvswitches))
-            .chain(entry::all(sources, &self.pcie))
-            .chain(entry::all(sources, &self.c2c))
-            .chain(entry::all(sources, &self.socket_links))
-            .chain(entry::all(sources, &self.hosts))
-            .chain(entry::all(sources, &self.nvmes))
-            .chain(entry::all(sources, &self.copies))
-            .chain(entry::all(sources, &self.nics))
-            .chain(entry::all(sources, &self.switches))
-            .chain(entry::all(sources, &self.transports))
-            .chain(entry::all(sources, &self.latencies))
-            .chain(entry::all(sources, &self.cables))
+        let kinds = || self.cables.rows().filter(|cable| !cable.backplane);
+        let fits = kinds().filter(|cable| metres <= cable.max_m).min_by(|a, b| a.max_m.total_cmp(&b.max_m));
+        let longest = || kinds().max_by(|a, b| a.max_m.total_cmp(&b.max_m));
+        fits.or_else(longest).ok_or_else(|| self.cables.unknown("any"))
     }
 
     /// The entry called `name`, of whatever kind; systems come first.
@@ -246,3 +276,5 @@ impl Catalogue {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_own;

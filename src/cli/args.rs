@@ -14,6 +14,9 @@ pub(super) struct Common {
     /// Set a key of the scenario, as `fabric.spines=8` or `workload.0.op=alltoall` (repeatable)
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Common options")]
     pub(super) set: Vec<String>,
+    /// Catalogue rows of your own: a TOML file of `[catalogue.KIND.NAME]` tables (repeatable)
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(super) catalogue: Vec<PathBuf>,
     /// Seed of all random streams, in place of the scenario's
     #[arg(long, global = true, value_name = "N", help_heading = "Common options", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(super) seed: Option<u64>,

@@ -4,7 +4,6 @@ use core::fmt::Write as _;
 
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
-use sim_topology::Catalogue;
 use sim_topology::catalogue::Entry;
 
 use super::args::{Format, Output};
@@ -12,6 +11,7 @@ use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{Code, Diagnostic, shorten, similar};
+use crate::scenario::Scenario;
 
 /// What is built in: systems, GPUs, NICs, switches, links, with sources
 #[derive(Debug, ClapArgs)]
@@ -36,7 +36,9 @@ Examples:
   fabricsim catalog --kind switch --format json";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let entries: Vec<Entry<'_>> = Catalogue::builtin().entries().collect();
+    let (catalogue, findings) = Scenario::catalogue(&context.settings).map_err(Failure::usage)?;
+    context.say(&findings);
+    let entries: Vec<Entry<'_>> = catalogue.entries().collect();
     let chosen: Vec<&Entry<'_>> = match (&args.name, &args.kind) {
         (Some(name), _) => {
             let hits: Vec<_> = entries.iter().filter(|e| e.answers_to(name)).collect();

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::json;
+use sim_report::result::Envelope;
 
 use super::args::{self, System};
-use super::context::{Context, warnings};
+use super::context::{Context, overrides, warnings};
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{self, Diagnostics, Severity};
-use crate::scenario::{Input, Scenario};
+use crate::scenario::{Input, Loaded, Scenario};
 
 /// Validate a scenario: all errors at once, and warnings
 #[derive(Debug, ClapArgs)]
@@ -52,32 +53,34 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let mut settings = args.system.settings()?;
     settings.extend(context.settings.iter().cloned());
-    let (scenario, findings) = match Scenario::load(&input, &settings) {
+    let (loaded, findings) = match Scenario::load(&input, &settings) {
         Ok(loaded) => {
             let mut findings = loaded.refused();
             let valid = findings.list.is_empty();
             findings.list.extend(loaded.diagnostics.list.iter().cloned());
             findings.sort();
-            (valid.then_some(loaded.scenario), findings)
+            (valid.then_some(loaded), findings)
         }
         Err(findings) => (None, findings),
     };
     match args.format {
         CheckFormat::Text => {
             context.say(&findings);
-            if let Some(scenario) = &scenario {
-                output::print(&summary(scenario, &findings))?;
+            if let Some(loaded) = &loaded {
+                output::print(&summary(loaded, &findings))?;
             }
         }
         CheckFormat::Json => {
             let name = args.scenario.as_ref().map_or("flags".to_owned(), |p| p.display().to_string());
-            let seed = scenario.as_ref().map_or(context.seed.unwrap_or(1), |s| s.seed);
+            let seed = loaded.as_ref().map_or(context.seed.unwrap_or(1), |l| l.scenario.seed);
             let results = json!({
-                "valid": scenario.is_some(),
+                "valid": loaded.is_some(),
                 "errors": findings.count(Severity::Error),
                 "diagnostics": diagnostic::json(&findings),
             });
-            output::print_json(&name, seed, warnings(&findings), results)?;
+            let own = loaded.as_ref().map_or_else(Vec::new, |l| overrides(&l.catalogue));
+            let envelope = Envelope::new(name, seed, results).with_warnings(warnings(&findings)).with_overrides(own);
+            output::print(&envelope.to_json().map_err(Failure::internal)?)?;
         }
         CheckFormat::Github => output::print(&diagnostic::github(&findings))?,
         CheckFormat::Sarif => {
@@ -85,15 +88,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             output::print(&(text + "\n"))?;
         }
     }
-    if scenario.is_some() { Ok(()) } else { Err(Failure::silent(Exit::Usage)) }
+    if loaded.is_some() { Ok(()) } else { Err(Failure::silent(Exit::Usage)) }
 }
 
-fn summary(scenario: &Scenario, findings: &Diagnostics) -> String {
+fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {
     let warnings = findings.count(Severity::Warning);
     let remark = match warnings {
         0 => String::new(),
         1 => ", 1 warning".to_owned(),
         n => format!(", {n} warnings"),
     };
-    format!("ok{remark}: {}\n", scenario.describe())
+    format!("ok{remark}: {}\n", loaded.head())
 }

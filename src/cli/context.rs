@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use sim_report::result::Warning;
+use sim_report::result::{CatalogueOverride, OverriddenFigure, Warning};
+use sim_topology::Catalogue;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Style, text};
 use crate::scenario::{Input, Loaded, Scenario, Setting};
@@ -62,4 +63,22 @@ pub(super) fn warnings(diagnostics: &Diagnostics) -> Vec<Warning> {
             Warning { code: d.code.id().to_owned(), message, hint: d.help.first().cloned() }
         })
         .collect()
+}
+
+/// Catalogue rows of the user's own as results carry them.
+pub(super) fn overrides(catalogue: &Catalogue) -> Vec<CatalogueOverride> {
+    let figure = |f: &sim_topology::catalogue::ChangedFigure| OverriddenFigure {
+        name: f.name.clone(),
+        unit: f.unit.map(str::to_owned),
+        from: f.from.clone(),
+        to: f.to.clone(),
+    };
+    let row = |change: &sim_topology::catalogue::Change| CatalogueOverride {
+        kind: change.kind.to_owned(),
+        name: change.name.clone(),
+        added: change.added,
+        like: change.like.clone(),
+        figures: change.figures.iter().map(figure).collect(),
+    };
+    catalogue.changes().iter().map(row).collect()
 }

@@ -6,8 +6,10 @@ use std::path::Path;
 use serde::Serialize;
 use sim_report::result::{Envelope, Warning};
 
+use super::context::{overrides, warnings};
 use super::fault::{Exit, Failure};
 use crate::diagnostic::{Code, Diagnostic, shorten};
+use crate::scenario::Loaded;
 
 /// Prints an answer. A reader that has gone away (`| head`) ends the program quietly.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -30,6 +32,14 @@ pub(super) fn print_json<R: Serialize>(
     results: R,
 ) -> Result<(), Failure> {
     let envelope = Envelope::new(scenario, seed, results).with_warnings(warnings);
+    print(&envelope.to_json().map_err(Failure::internal)?)
+}
+
+/// Prints results that rest on a scenario as JSON in their envelope: with its warnings and its own catalogue rows.
+pub(super) fn print_loaded<R: Serialize>(scenario: &str, loaded: &Loaded, results: R) -> Result<(), Failure> {
+    let envelope = Envelope::new(scenario, loaded.scenario.seed, results)
+        .with_warnings(warnings(&loaded.diagnostics))
+        .with_overrides(overrides(&loaded.catalogue));
     print(&envelope.to_json().map_err(Failure::internal)?)
 }
 

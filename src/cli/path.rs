@@ -9,7 +9,7 @@ use sim_topology::topo::{Hop, PathReport, path};
 use sim_topology::{DeviceId, Fabric, RouteRequest, Via};
 
 use super::args::{self, Format, Output, System};
-use super::context::{Context, warnings};
+use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
@@ -63,9 +63,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     match args.output.format {
         Format::Json => {
             let name = args::shown(scenario.as_ref(), &loaded.scenario);
-            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), report)
+            output::print_loaded(&name, &loaded, report)
         }
-        Format::Text => output::print(&text(&report)),
+        Format::Text => {
+            let own = loaded.own_rows().map_or_else(String::new, |rows| format!("catalogue: {rows}\n"));
+            output::print(&(text(&report) + &own))
+        }
     }
 }
 

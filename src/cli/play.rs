@@ -73,7 +73,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     match (view.table, view.format) {
         (Some(Table::Nccl), _) => output::print(&nccl::tables(loaded, name, &report))?,
         (None, Format::Text) => output::print(&text::text(loaded, &report))?,
-        (None, Format::Json) => output::print_json(name, loaded.scenario.seed, list, &report.results)?,
+        (None, Format::Json) => output::print_loaded(name, loaded, &report.results)?,
     }
     if view.format == Format::Text {
         context.note(&format!("{:.1} M events in {wall:.2} s of simulation", events / 1e6));

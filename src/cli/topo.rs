@@ -6,11 +6,11 @@ use core::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use sim_topology::Fabric;
 use sim_topology::topo::{self, Pairs, TopoReport};
-use sim_topology::{Catalogue, Fabric};
 
 use super::args::{self, Format, Output, System};
-use super::context::{Context, warnings};
+use super::context::Context;
 use super::fault::Failure;
 use super::output;
 use crate::scenario::Input;
@@ -61,15 +61,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         output::write(path, drawing.as_bytes(), args.force)?;
         context.note(&format!("saved {}", path.display()));
     }
-    let report = topo::report(fabric, Catalogue::builtin(), loaded.scenario.software.pxn).map_err(Failure::internal)?;
+    let report = topo::report(fabric, &loaded.catalogue, loaded.scenario.software.pxn).map_err(Failure::internal)?;
     match args.output.format {
         Format::Json => {
             let name = args::shown(args.scenario.as_ref(), &loaded.scenario);
-            output::print_json(&name, loaded.scenario.seed, warnings(&loaded.diagnostics), report)
+            output::print_loaded(&name, &loaded, report)
         }
         Format::Text => {
             let matrix = topo::matrix(fabric, args.node).ok_or_else(|| no_node(args.node, fabric))?;
-            let head = loaded.scenario.describe();
+            let head = loaded.head();
             output::print(&format!("{head}\n\nnode{}\n{matrix}\n{}", args.node, text(&report)))
         }
     }

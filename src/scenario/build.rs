@@ -1,19 +1,30 @@
 //! From a validated tree to a [`Scenario`]: the checks that need more than one key.
 
+use std::borrow::Cow;
+
 use sim_topology::{Catalogue, Fabric};
 
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, cluster, impossible, profile, software, workload};
+use super::{Limits, SCHEMA, Scenario, catalogue, cluster, impossible, profile, software, workload};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
 /// checks that would only find consequences.
-pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnostics) -> Option<(Scenario, Fabric)> {
+pub(super) fn scenario(
+    table: &Table,
+    name: &str,
+    sound: bool,
+    out: &mut Diagnostics,
+) -> Option<(Scenario, Fabric, Cow<'static, Catalogue>)> {
     let root = View::new(table, &ROOT);
     schema(&root, out);
-    let catalogue = Catalogue::builtin();
+    let Some(own) = catalogue::catalogue(table, out) else {
+        workload::shapes_only(&root, out);
+        return None;
+    };
+    let catalogue: &Catalogue = &own;
     let system = cluster::system(&root, catalogue, out);
     let software = software::software(&root, out);
     let spec = system.and_then(|system| cluster::cluster(&root, system, catalogue, out));
@@ -51,7 +62,7 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         workloads,
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };
-    Some((scenario, fabric))
+    Some((scenario, fabric, own))
 }
 
 fn schema(root: &View<'_>, out: &mut Diagnostics) {

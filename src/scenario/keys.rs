@@ -3,8 +3,10 @@
 //! The tables in [`tables`] are the only place that knows the keys. Validation, did-you-mean, the JSON Schema, the
 //! reference page and the defaults are all made from them.
 
+mod catalogue;
 mod tables;
 
+pub(crate) use catalogue::CATALOGUE;
 pub use tables::ROOT;
 pub(crate) use tables::{COLLECTIVE, OPERATIONS, PCIE, SLOT, TRANSFER, TRANSFER_ITEM};
 
@@ -72,6 +74,23 @@ pub enum Kind {
     Map(&'static Self),
     /// A text, number or boolean.
     Scalar,
+    /// A table of which any keys may be given, since what is left out comes from elsewhere.
+    Part(&'static TableSpec),
+    /// A figure of the catalogue: a number in the unit that its key names, or a quantity with a unit of its own.
+    Figure(Unit),
+}
+
+/// The units that keys of the catalogue name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// `_GBps`: 10^9 bytes a second, one direction.
+    GBps,
+    /// `_gbit`: 10^9 bits a second, one direction.
+    Gbit,
+    /// `_ns`.
+    Nanoseconds,
+    /// `_bytes`.
+    Bytes,
 }
 
 impl TableSpec {
@@ -114,6 +133,29 @@ impl Kind {
             Self::Variants(_) => "an array of tables, each with a `kind`".to_owned(),
             Self::Map(of) => format!("a table; each value {}", of.describe()),
             Self::Scalar => "a number, a quantity with unit, or a boolean".to_owned(),
+            Self::Part(spec) => format!("keys of the table [{}]", spec.name),
+            Self::Figure(unit) => unit.describe().to_owned(),
+        }
+    }
+}
+
+impl Unit {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::GBps => "GB/s of one direction above zero, as a number, or a rate such as \"50 GB/s\"",
+            Self::Gbit => "Gb/s of one direction above zero, as a number, or a rate such as \"400 Gb/s\"",
+            Self::Nanoseconds => "nanoseconds, as a number, or a time such as \"300 ns\"",
+            Self::Bytes => "bytes, as a whole number, or a size such as \"128 B\"",
+        }
+    }
+
+    /// The bounds of the number.
+    pub(crate) const fn bounds(self) -> (f64, f64) {
+        match self {
+            Self::GBps => (0.001, 1e6),
+            Self::Gbit => (0.008, 8e6),
+            Self::Nanoseconds => (0.0, 1e9),
+            Self::Bytes => (0.0, 1e6),
         }
     }
 }

@@ -25,25 +25,40 @@ pub struct Setting {
     pub text: String,
     /// Whether the value is text whatever it looks like (a name, a size), rather than any TOML value.
     pub literal: bool,
+    /// Whether the text is the path of a file of which the `[catalogue]` is taken.
+    file: bool,
 }
 
 impl Setting {
     /// `--set key=value`; the value is TOML, and text where it isn't.
     #[must_use]
     pub fn set(text: impl Into<String>) -> Self {
-        Self { origin: "--set".to_owned(), key: None, text: text.into(), literal: false }
+        Self { origin: "--set".to_owned(), key: None, text: text.into(), literal: false, file: false }
     }
 
     /// A flag whose value is text, such as `--system hgx-h100`.
     #[must_use]
     pub fn text(origin: &str, key: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { origin: origin.to_owned(), key: Some(key.into()), text: text.into(), literal: true }
+        Self { origin: origin.to_owned(), key: Some(key.into()), text: text.into(), literal: true, file: false }
     }
 
     /// A flag whose value is a TOML value, such as `--nodes 2`.
     #[must_use]
     pub fn value(origin: &str, key: impl Into<String>, value: impl ToString) -> Self {
-        Self { origin: origin.to_owned(), key: Some(key.into()), text: value.to_string(), literal: false }
+        Self { origin: origin.to_owned(), key: Some(key.into()), text: value.to_string(), literal: false, file: false }
+    }
+
+    /// `--catalogue FILE`: catalogue rows out of a file.
+    #[must_use]
+    pub fn catalogue(path: impl Into<String>) -> Self {
+        let (origin, key) = ("--catalogue".to_owned(), Some("catalogue".to_owned()));
+        Self { origin, key, text: path.into(), literal: true, file: true }
+    }
+
+    /// Whether it sets a key of the catalogue.
+    pub(super) fn is_of_catalogue(&self) -> bool {
+        let path = self.key.as_deref().or_else(|| self.text.split_once('=').map(|(key, _)| key)).unwrap_or("");
+        path.split('.').next().is_some_and(|first| first.trim() == "catalogue")
     }
 }
 
@@ -79,12 +94,42 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         if setting.key.as_deref() == Some("system") {
             table.remove("node");
         }
-        apply(&mut table, setting, diagnostics);
+        if setting.file {
+            rows_of(Path::new(&setting.text), &mut table, diagnostics);
+        } else {
+            apply(&mut table, setting, diagnostics);
+        }
     }
     if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
         profile.node.flatten();
     }
     table
+}
+
+/// Lays the catalogue rows of a file upon `table`.
+fn rows_of(path: &Path, table: &mut Table, diagnostics: &mut Diagnostics) {
+    let before = diagnostics.list.len();
+    let read = file(path, None, &mut Vec::new(), diagnostics);
+    let mut found = false;
+    for entry in read.entries {
+        match entry.key.as_str() {
+            "catalogue" => {
+                found = true;
+                table.lay(Table { entries: vec![entry] });
+            }
+            "schema" | "name" | "description" => {}
+            other => {
+                let message = format!("`{}` has no place in a file of catalogue rows", shorten(other));
+                let fault = Diagnostic::new(Code::BadArgument, message);
+                let fault = fault.at(entry.key_place, "--catalogue takes `[catalogue.KIND.NAME]` tables only");
+                diagnostics.push(fault.help("give the file as the scenario if it is one"));
+            }
+        }
+    }
+    if !found && diagnostics.list.len() == before {
+        let fault = Diagnostic::new(Code::BadArgument, format!("`{}` has no catalogue rows", path.display()));
+        diagnostics.push(fault.help("[catalogue.switch.qm9700] and below it, for instance, latency_ns = 300"));
+    }
 }
 
 /// A file with what it extends. `from` is the place of the `extends` that named it.
@@ -277,7 +322,8 @@ fn takes_text(spec: &TableSpec, parts: &[String]) -> bool {
     let Some((first, rest)) = parts.split_first() else { return false };
     match (spec.key(first).map(|key| &key.kind), rest) {
         (Some(Kind::Text | Kind::Named(..)), []) => true,
-        (Some(Kind::Table(inner)), rest) => takes_text(inner, rest),
+        (Some(Kind::Table(inner) | Kind::Part(inner)), rest) => takes_text(inner, rest),
+        (Some(Kind::Map(Kind::Table(inner) | Kind::Part(inner))), [_, rest @ ..]) => takes_text(inner, rest),
         (Some(Kind::Tables(inner)), [_, rest @ ..]) => takes_text(inner, rest),
         (Some(Kind::Variants(list)), [_, rest @ ..]) => list.iter().any(|(_, inner)| takes_text(inner, rest)),
         _ => false,
@@ -318,7 +364,13 @@ fn value(source: SourceId, at: usize, raw: &str, takes_text: bool) -> Node {
 /// `workload[0].op` as `workload`, `0`, `op`.
 fn split_key(path: &str) -> Option<Vec<String>> {
     let path = path.trim().replace('[', ".").replace(']', "");
-    let parts: Vec<String> = path.split('.').map(|p| p.trim().trim_matches('"').to_owned()).collect();
+    // A name in quotes may have dots: catalogue.socket_link."upi-10.4".link_GBps
+    let mut quoted = false;
+    let cut = |c: char| {
+        quoted ^= c == '"';
+        c == '.' && !quoted
+    };
+    let parts: Vec<String> = path.split(cut).map(|p| p.trim().trim_matches('"').to_owned()).collect();
     (parts.iter().all(|p| !p.is_empty()) && parts.len() <= 16).then_some(parts)
 }
 

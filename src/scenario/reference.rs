@@ -56,6 +56,7 @@ fn section(spec: &TableSpec, out: &mut String) {
             format!("`[[workload]]` with `kind = \"{}\"`", &name["workload.".len()..])
         }
         "node.pcie" => "`[[node.pcie]]`".to_owned(),
+        name if name.starts_with("catalogue.") => format!("`[{name}.NAME]`"),
         name if name.ends_with(".list") => format!("`{name}`, an array of tables"),
         name => format!("`[{name}]`"),
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{KeySpec, Kind, ROOT, TableSpec};
+use super::keys::{KeySpec, Kind, ROOT, TableSpec, Unit};
 
 /// The schema version that this build writes and reads.
 pub const SCHEMA: i64 = 1;
@@ -39,7 +39,7 @@ pub fn all_tables() -> Vec<&'static TableSpec> {
     }
     fn inner(kind: &'static Kind, seen: &mut BTreeSet<&'static str>, out: &mut Vec<&'static TableSpec>) {
         match kind {
-            Kind::Table(spec) | Kind::Tables(spec) => visit(spec, seen, out),
+            Kind::Table(spec) | Kind::Tables(spec) | Kind::Part(spec) => visit(spec, seen, out),
             Kind::Variants(variants) => variants.iter().for_each(|(_, spec)| visit(spec, seen, out)),
             Kind::List(of) | Kind::Map(of) => inner(of, seen, out),
             _ => {}
@@ -133,6 +133,23 @@ fn of_kind(kind: &Kind) -> Value {
             json!({ "type": "array", "items": { "oneOf": refs } })
         }
         Kind::Map(of) => json!({ "type": "object", "additionalProperties": of_kind(of) }),
+        Kind::Part(spec) => {
+            let mut part = object(spec, None);
+            if let Value::Object(map) = &mut part {
+                map.remove("required");
+            }
+            part
+        }
+        Kind::Figure(unit) => {
+            let (low, high) = unit.bounds();
+            let number = json!({ "type": "number", "minimum": low, "maximum": high });
+            let quantity = match unit {
+                Unit::GBps | Unit::Gbit => Kind::Rate,
+                Unit::Nanoseconds => Kind::Time,
+                Unit::Bytes => Kind::Size(true),
+            };
+            json!({ "anyOf": [number, of_kind(&quantity)] })
+        }
         Kind::Scalar => json!({ "type": ["string", "number", "boolean"] }),
     }
 }

@@ -6,21 +6,31 @@ use core::str::FromStr;
 
 use sim_core::units::{Bytes, Rate, Span, UnitError};
 
-use super::keys::{KeySpec, Kind, TableSpec, canonical};
+use super::keys::{KeySpec, Kind, TableSpec, Unit, canonical};
 use super::quantity::{Metres, diagnose};
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten, similar, suggest};
 
 /// Reports all faults of a table. `place` is where to point if a key is missing.
 pub(crate) fn table(table: &Table, spec: &TableSpec, place: Option<&Place>, out: &mut Diagnostics) {
+    part(table, spec, out);
+    absent(table, spec, place, out);
+}
+
+/// Reports the required keys that a table lacks.
+pub(crate) fn absent(table: &Table, spec: &TableSpec, place: Option<&Place>, out: &mut Diagnostics) {
+    for key in spec.keys.iter().filter(|k| k.required && table.get(k.name).is_none()) {
+        out.push(missing(key, spec, place));
+    }
+}
+
+/// Reports the faults of a table of which any keys may be given.
+pub(crate) fn part(table: &Table, spec: &TableSpec, out: &mut Diagnostics) {
     for entry in &table.entries {
         match spec.key(&entry.key) {
             Some(key) => value(&entry.node, key.name, &key.kind, out),
             None => unknown_key(&entry.key, &entry.key_place, spec, out),
         }
-    }
-    for key in spec.keys.iter().filter(|k| k.required && table.get(k.name).is_none()) {
-        out.push(missing(key, spec, place));
     }
 }
 
@@ -113,6 +123,8 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
                 value(item, key, of, out);
             }
         }
+        (Kind::Part(spec), Value::Table(inner)) => part(inner, spec, out),
+        (Kind::Figure(unit), _) => figure(node, key, *unit, out),
         (Kind::Table(spec), Value::Table(inner)) => table(inner, spec, Some(&node.place), out),
         (Kind::Tables(spec), Value::Array(items)) => {
             for item in items {
@@ -133,6 +145,24 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
             }
         }
         _ => wrong(node, key, kind, node.describe(), out),
+    }
+}
+
+/// A number within its bounds, or a quantity that is one.
+fn figure(node: &Node, key: &str, unit: Unit, out: &mut Diagnostics) {
+    let kind = Kind::Figure(unit);
+    let (low, high) = unit.bounds();
+    match (&node.value, unit) {
+        (Value::Integer(found), _) => match found {
+            Some(found) => number(node, key, &kind, *found as f64, low, high, out),
+            None => range(node, key, &kind, "the number does not fit into 64 bits", out),
+        },
+        (Value::Float(_), Unit::Bytes) => wrong(node, key, &kind, node.describe(), out),
+        (Value::Float(found), _) => number(node, key, &kind, *found, low, high, out),
+        (Value::Text(_), Unit::Nanoseconds) => value(node, key, &Kind::Time, out),
+        (Value::Text(_), Unit::Bytes) => value(node, key, &Kind::Size(true), out),
+        (Value::Text(_) | Value::Table(_), Unit::GBps | Unit::Gbit) => value(node, key, &Kind::Rate, out),
+        _ => wrong(node, key, &kind, node.describe(), out),
     }
 }
 

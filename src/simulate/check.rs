@@ -3,8 +3,8 @@
 use sim_collectives::PlanError;
 use sim_collectives::step_graph::ExecuteError;
 
+use super::RunError;
 use super::sweep::{modelled, requests};
-use super::{RunError, machine};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::scenario::{Collective, Loaded, Workload};
 
@@ -32,7 +32,7 @@ impl Loaded {
         if !modelled(collective.op) {
             return Err(RunError::NotModelled(collective.op.to_string()));
         }
-        let machine = machine(&self.scenario, &self.fabric, &collective.group)?;
+        let machine = self.machine(&collective.group)?;
         for request in requests(collective, machine.ranks()) {
             let what = format!("{} of {}", request.operation, request.bytes);
             machine.plan(&request).map_err(|error| RunError::unable(what)(error.into()))?;

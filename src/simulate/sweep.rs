@@ -14,7 +14,7 @@ use sim_report::metrics;
 use sim_report::result::CollectiveResult;
 use sim_report::table::time_text;
 
-use super::{RunError, Sum, World, bottleneck, explain, machine};
+use super::{RunError, Sum, World, bottleneck, explain};
 use crate::scenario::Collective;
 
 /// Timed calls that are played at most: calls back to back are alike after the first (to 0.2 % from 2 to 4 of them), so
@@ -121,7 +121,7 @@ pub(super) const fn modelled(operation: Operation) -> bool {
 
 /// Plays all sizes; false if one stopped early.
 pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum) -> Result<bool, RunError> {
-    let machine = machine(&world.loaded.scenario, &world.loaded.fabric, &collective.group)?;
+    let machine = world.loaded.machine(&collective.group)?;
     let requests = requests(collective, machine.ranks());
     // Large sizes take longest; begun first, they leave no thread idle at the end.
     let one = |request: &Request| {

@@ -36,6 +36,9 @@ pub struct Envelope<R> {
     pub seed: u64,
     /// What the reader should know before trusting the numbers.
     pub warnings: Vec<Warning>,
+    /// The catalogue rows of the user's own that the answer rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub catalogue_overrides: Vec<CatalogueOverride>,
     /// The answer.
     pub results: R,
 }
@@ -49,6 +52,7 @@ impl<R: Serialize> Envelope<R> {
             scenario: scenario.into(),
             seed,
             warnings: Vec::new(),
+            catalogue_overrides: Vec::new(),
             results,
         }
     }
@@ -57,6 +61,13 @@ impl<R: Serialize> Envelope<R> {
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
         self.warnings = warnings;
+        self
+    }
+
+    /// The same with these catalogue rows.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: Vec<CatalogueOverride>) -> Self {
+        self.catalogue_overrides = overrides;
         self
     }
 
@@ -81,6 +92,37 @@ pub struct Warning {
     /// What to do, where that can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+/// A catalogue row that is not built in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CatalogueOverride {
+    /// The kind of row: `gpu`, `switch`, ...
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is new, rather than a built-in row that was changed.
+    pub added: bool,
+    /// The row that gave what it does not state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// The figures that it states.
+    pub figures: Vec<OverriddenFigure>,
+}
+
+/// A figure of a row that is not built in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverriddenFigure {
+    /// The figure's name without its unit.
+    pub name: String,
+    /// Its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The value before, as text; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The value now, as text.
+    pub to: String,
 }
 
 #[cfg(test)]

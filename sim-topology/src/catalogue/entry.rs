@@ -123,7 +123,7 @@ fn collect<T>(table: &toml::Table, prefix: &str, row: &Row<T>, standing: Standin
 }
 
 /// A value as text, strings without quotes.
-fn plain(value: &toml::Value) -> String {
+pub(super) fn plain(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
         toml::Value::Array(items) if items.iter().all(|v| !v.is_table() && !v.is_array()) => {
@@ -152,7 +152,7 @@ const UNITS: [(&str, &str); 15] = [
     ("_w", "W"),
 ];
 
-fn split_unit(key: &str) -> (&str, Option<&'static str>) {
+pub(super) fn split_unit(key: &str) -> (&str, Option<&'static str>) {
     for (suffix, unit) in UNITS {
         if let Some(stem) = key.strip_suffix(suffix) {
             return (if stem.is_empty() { key } else { stem }, Some(unit));

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::entry::{plain, split_unit};
+use super::own::{Change, ChangedFigure, OwnRow, OwnRowFault};
 use crate::text::closest;
 
 /// How well a figure is founded.
@@ -23,6 +25,8 @@ pub enum Standing {
     Secondary,
     /// Commonly quoted, not re-checked: provisional.
     Recalled,
+    /// Stated by the user, in a scenario or a file of their own.
+    Yours,
 }
 
 impl Standing {
@@ -41,6 +45,7 @@ impl Standing {
             Self::Derived => "derived",
             Self::Secondary => "secondary",
             Self::Recalled => "recalled",
+            Self::Yours => "yours",
         }
     }
 }
@@ -120,6 +125,23 @@ pub struct Row<T> {
     pub(crate) figures: toml::Table,
 }
 
+#[cfg(test)]
+impl<T> Row<T> {
+    pub(crate) fn without_data(&self) -> Row<()> {
+        Row {
+            name: self.name.clone(),
+            aliases: self.aliases.clone(),
+            title: self.title.clone(),
+            note: self.note.clone(),
+            standing: self.standing,
+            standings: self.standings.clone(),
+            source: self.source.clone(),
+            data: (),
+            figures: self.figures.clone(),
+        }
+    }
+}
+
 impl<T> Deref for Row<T> {
     type Target = T;
 
@@ -153,6 +175,40 @@ pub(crate) struct Table<T> {
 }
 
 impl<T: DeserializeOwned> Table<T> {
+    /// Lays a row of the user's own upon the row called `base`, or adds it. Returns what that changed.
+    pub(crate) fn put(&mut self, own: &OwnRow, base: Option<&str>) -> Result<Change, OwnRowFault> {
+        let at = self.rows.iter().position(|row| row.name == own.name);
+        let base = match base {
+            Some(name) => Some(self.get(name).map_err(OwnRowFault::UnknownLike)?),
+            None => at.and_then(|i| self.rows.get(i)),
+        };
+        let mut figures = base.map(|row| row.figures.clone()).unwrap_or_default();
+        let mut standings = base.map(|row| row.standings.clone()).unwrap_or_default();
+        let mut changed = Vec::new();
+        lay("", &own.figures, &mut figures, &mut standings, &mut changed);
+        let data =
+            figures.clone().try_into().map_err(|e: toml::de::Error| OwnRowFault::Data(e.message().to_owned()))?;
+        let row = Row {
+            name: own.name.clone(),
+            aliases: at.and_then(|i| self.rows.get(i)).map_or_else(Vec::new, |row| row.aliases.clone()),
+            title: own.title.clone().or_else(|| base.map(|b| b.title.clone())).unwrap_or_else(|| own.name.clone()),
+            note: own.note.clone().or_else(|| base.and_then(|b| b.note.clone())),
+            standing: base.map_or(Standing::Yours, |b| b.standing),
+            standings,
+            source: base.map_or_else(Vec::new, |b| b.source.clone()),
+            data,
+            figures,
+        };
+        let like = base.filter(|b| b.name != own.name).map(|b| b.name.clone());
+        let change =
+            Change { index: 0, kind: self.key, name: own.name.clone(), added: at.is_none(), like, figures: changed };
+        match at.and_then(|i| self.rows.get_mut(i)) {
+            Some(place) => *place = row,
+            None => self.rows.push(row),
+        }
+        Ok(change)
+    }
+
     /// Reads the array of tables `key` of `text`.
     pub(crate) fn parse(key: &'static str, kind: &'static str, text: &str) -> Result<Self, CatalogueError> {
         let fail = |message: String| CatalogueError { table: key.to_owned(), message };
@@ -180,6 +236,36 @@ impl<T: DeserializeOwned> Table<T> {
     }
 }
 
+/// Lays figures upon others: tables key by key, one level deep; anything else is replaced. What differs goes to
+/// `changed`, and stands as the user's.
+fn lay(
+    prefix: &str,
+    over: &toml::Table,
+    figures: &mut toml::Table,
+    standings: &mut BTreeMap<String, Standing>,
+    changed: &mut Vec<ChangedFigure>,
+) {
+    for (key, value) in over {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if let (toml::Value::Table(inner), true) = (value, prefix.is_empty()) {
+            let below = figures.entry(key.clone()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            if let toml::Value::Table(below) = below {
+                lay(&path, inner, below, standings, changed);
+                continue;
+            }
+        }
+        let from = figures.get(key).map(plain);
+        let to = plain(value);
+        standings.retain(|k, _| *k != path && !k.starts_with(&format!("{path}.")));
+        standings.insert(path.clone(), Standing::Yours);
+        figures.insert(key.clone(), value.clone());
+        if from.as_ref() != Some(&to) {
+            let (name, unit) = split_unit(&path);
+            changed.push(ChangedFigure { name: name.to_owned(), unit, from, to });
+        }
+    }
+}
+
 /// Takes the keys of `base.node` that `figures.node` does not give.
 fn inherit_node(base: &toml::Table, figures: &mut toml::Table) {
     let Some(toml::Value::Table(base)) = base.get("node") else { return };
@@ -196,6 +282,11 @@ fn inherit_node(base: &toml::Table, figures: &mut toml::Table) {
 impl<T> Table<T> {
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row<T>> {
         self.rows.iter()
+    }
+
+    /// The last row that `is` holds of.
+    pub(crate) fn last(&self, is: impl Fn(&Row<T>) -> bool) -> Option<&Row<T>> {
+        self.rows.iter().rev().find(|row| is(row))
     }
 
     pub(crate) fn key(&self) -> &'static str {

@@ -18,36 +18,23 @@ fn names_are_unique_within_their_kind() {
 #[test]
 fn every_row_names_known_sources_and_existing_keys() {
     let catalogue = Catalogue::builtin();
-    fn check<T>(catalogue: &Catalogue, table: &Table<T>) {
-        for row in table.rows() {
-            assert!(!row.source.is_empty(), "`{}` has no source", row.name);
-            for id in &row.source {
-                assert!(catalogue.sources.get(id).is_some(), "`{}`: source `{id}`", row.name);
-            }
-            for key in row.standings.keys() {
-                let mut at = Some(&row.figures);
-                let mut found = false;
-                for part in key.split('.') {
-                    let value = at.and_then(|t| t.get(part));
-                    found = value.is_some();
-                    at = value.and_then(toml::Value::as_table);
-                }
-                assert!(found, "`{}`: standing of `{key}`, which is not there", row.name);
-            }
+    catalogue.each_row(|kind, row| {
+        assert!(!row.source.is_empty(), "{kind} `{}` has no source", row.name);
+        assert_ne!(row.standing, Standing::Yours, "{kind} `{}`", row.name);
+        for id in &row.source {
+            assert!(catalogue.sources.get(id).is_some(), "{kind} `{}`: source `{id}`", row.name);
         }
-    }
-    check(catalogue, &catalogue.gpus);
-    check(catalogue, &catalogue.nvlinks);
-    check(catalogue, &catalogue.nvswitches);
-    check(catalogue, &catalogue.pcie);
-    check(catalogue, &catalogue.c2c);
-    check(catalogue, &catalogue.socket_links);
-    check(catalogue, &catalogue.nics);
-    check(catalogue, &catalogue.switches);
-    check(catalogue, &catalogue.transports);
-    check(catalogue, &catalogue.latencies);
-    check(catalogue, &catalogue.cables);
-    check(catalogue, &catalogue.systems);
+        for key in row.standings.keys() {
+            let mut at = Some(&row.figures);
+            let mut found = false;
+            for part in key.split('.') {
+                let value = at.and_then(|t| t.get(part));
+                found = value.is_some();
+                at = value.and_then(toml::Value::as_table);
+            }
+            assert!(found, "{kind} `{}`: standing of `{key}`, which is not there", row.name);
+        }
+    });
 }
 
 #[test]

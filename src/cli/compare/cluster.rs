@@ -31,18 +31,22 @@ pub(super) fn load(
     };
     let mut settings = Vec::new();
     if request.input == Input::Flags {
+        let (catalogue, _) = Scenario::catalogue(&context.settings).map_err(Failure::usage)?;
         if !given("system") && !given("node") {
             let system = table.gpu().and_then(guess::system).ok_or_else(|| no_system(name, table))?;
             taken.push(format!("system {system}, by its GPUs, {}", table.gpu().unwrap_or_default()));
             settings.push(Setting::text(ORIGIN, "system", system));
         }
-        shape(name, table, request, &settings, &given, taken)?.into_iter().for_each(|s| settings.push(s));
+        shape(name, table, request, &settings, &given, &catalogue, taken)?.into_iter().for_each(|s| settings.push(s));
     }
     software(log, table, &given, taken).into_iter().for_each(|s| settings.push(s));
     settings.extend(request.settings.iter().cloned());
     settings.extend(context.settings.iter().cloned());
     let loaded = Scenario::load(&request.input, &settings).map_err(Failure::usage)?;
     context.say(&loaded.diagnostics);
+    if let Some(rows) = loaded.own_rows() {
+        context.note(&format!("catalogue: {rows}"));
+    }
     Ok(loaded)
 }
 
@@ -62,6 +66,7 @@ fn shape(
     request: &Request,
     own: &[Setting],
     given: &dyn Fn(&str) -> bool,
+    catalogue: &Catalogue,
     taken: &mut Vec<String>,
 ) -> Result<Vec<Setting>, Failure> {
     let text = |key: &str| {
@@ -71,7 +76,7 @@ fn shape(
     let mut out = Vec::new();
     let Some(ranks) = table.ranks else { return Ok(out) };
     // Of an unknown system, loading says more than could be said here.
-    let Some(system) = text("system").and_then(|s| Catalogue::builtin().system(s).ok()) else {
+    let Some(system) = text("system").and_then(|s| Some(catalogue.system(s).ok()?.data.clone())) else {
         return Ok(out);
     };
     let most = system.node.gpus;

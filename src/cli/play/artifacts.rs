@@ -4,6 +4,7 @@ use sim_report::plot::{Chart, Kind, Scale, Series};
 use sim_report::result::{Envelope, Warning};
 use sim_report::table::{collectives_csv, links_csv, transfers_csv};
 
+use super::super::context::overrides;
 use super::super::fault::Failure;
 use super::super::folder::Folder;
 use crate::scenario::Loaded;
@@ -22,6 +23,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let results = &report.results;
     let envelope = Envelope::new(name, loaded.scenario.seed, results).with_warnings(warnings.to_vec());
+    let envelope = envelope.with_overrides(overrides(&loaded.catalogue));
     folder.file("result.json", envelope.to_json().map_err(Failure::internal)?.as_bytes())?;
     folder.table("collectives.csv", |out| collectives_csv(out, &results.collectives))?;
     folder.table("transfers.csv", |out| transfers_csv(out, &report.all_transfers))?;

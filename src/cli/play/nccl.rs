@@ -4,7 +4,6 @@ use sim_core::units::Bytes;
 use sim_report::metrics::Operation;
 use sim_report::nccl_log::{DataType, Parameters};
 use sim_report::table::{NcclDevice, NcclRow, NcclTable};
-use sim_topology::Catalogue;
 
 use crate::scenario::{Collective, Loaded, Workload};
 use crate::simulate::{Report, played};
@@ -36,10 +35,12 @@ pub(super) fn tables(loaded: &Loaded, name: &str, report: &Report) -> String {
         }
         let seed = loaded.scenario.seed;
         let version = env!("CARGO_PKG_VERSION");
+        let remarks = [format!("simulated by fabricsim {version}: {name}, seed {seed}")];
+        let own = loaded.own_rows().map(|rows| format!("catalogue: {rows}"));
         let table = NcclTable {
             operation,
             ranks,
-            remarks: vec![format!("simulated by fabricsim {version}: {name}, seed {seed}")],
+            remarks: remarks.into_iter().chain(own).collect(),
             parameters: parameters(loaded, collective),
             devices: devices(loaded, collective),
             rows: list,
@@ -70,7 +71,7 @@ fn parameters(loaded: &Loaded, collective: &Collective) -> Parameters {
 
 fn devices(loaded: &Loaded, collective: &Collective) -> Vec<NcclDevice> {
     let fabric = &loaded.fabric;
-    let gpu = Catalogue::builtin().gpu(&fabric.node_spec().gpu);
+    let gpu = loaded.catalogue.gpu(&fabric.node_spec().gpu);
     let gpu = gpu.map_or_else(|_| fabric.node_spec().gpu.clone(), |row| row.name.clone());
     let device = |rank: &u32| {
         let device = fabric.device(*fabric.gpus().get(*rank as usize)?);

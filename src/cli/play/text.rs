@@ -23,6 +23,9 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     }
     let scenario = &loaded.scenario;
     let _ = writeln!(out, "{}, seed {}, fabricsim {}", scenario.describe(), scenario.seed, env!("CARGO_PKG_VERSION"));
+    if let Some(rows) = loaded.own_rows() {
+        let _ = writeln!(out, "catalogue: {rows}");
+    }
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
     }

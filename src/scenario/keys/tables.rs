@@ -1,6 +1,6 @@
 //! The tables of a scenario.
 
-use super::{KeySpec, Kind, TableSpec, key};
+use super::{CATALOGUE, KeySpec, Kind, TableSpec, key};
 
 const COUNT: Kind = Kind::Integer(1, 1_000_000);
 
@@ -64,6 +64,11 @@ pub static ROOT: TableSpec = TableSpec {
         key("profile", Kind::Map(&Kind::Scalar), "Timing parameters that replace the built-in ones, by name."),
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
         key("limits", Kind::Table(&LIMITS), "When to stop early."),
+        key(
+            "catalogue",
+            Kind::Table(&CATALOGUE),
+            "Rows of your own, new or in place of built-in ones: `[catalogue.switch.qm9700]`, then `latency_ns = 300`.",
+        ),
     ],
 };
 
@@ -228,7 +233,7 @@ pub(crate) static TRANSFER_ITEM: TableSpec = TableSpec {
     ],
 };
 
-static NODE: TableSpec = TableSpec {
+pub(super) static NODE: TableSpec = TableSpec {
     name: "node",
     doc: "A node that is not in the catalogue, in the form that the catalogue's own systems have.",
     keys: &[
