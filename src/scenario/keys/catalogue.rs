@@ -20,6 +20,13 @@ pub(crate) static CATALOGUE: TableSpec = TableSpec {
         key("pcie", Kind::Map(&Kind::Part(&PCIE)), "PCIe generations."),
         key("c2c", Kind::Map(&Kind::Part(&C2C)), "Links between a GPU and its CPU."),
         key("socket_link", Kind::Map(&Kind::Part(&SOCKET_LINK)), "Links between CPU sockets."),
+        key(
+            "host",
+            Kind::Map(&Kind::Part(&HOST)),
+            "What the root complexes of CPUs do; by names that `node.cpu.model` uses.",
+        ),
+        key("nvme", Kind::Map(&Kind::Part(&NVME)), "NVMe drives."),
+        key("copy", Kind::Map(&Kind::Part(&COPY)), "Ways to copy between host and GPU memory. The names are fixed."),
         key("nic", Kind::Map(&Kind::Part(&NIC)), "NICs."),
         key("switch", Kind::Map(&Kind::Part(&SWITCH)), "Network switches."),
         key("transport", Kind::Map(&Kind::Part(&TRANSPORT)), "What a network protocol costs."),
@@ -168,7 +175,63 @@ static SOCKET_LINK: TableSpec = TableSpec {
         key("lanes", LANES, "Lanes of a link."),
         key("raw_link_GBps", Kind::Figure(Unit::GBps), "Signalling rate of a link."),
         key("link_GBps", Kind::Figure(Unit::GBps), "Net rate of a link.").required(),
+        key("peer_header_bytes", Kind::Figure(Unit::Bytes), "Header of a line of 64 B of peer traffic."),
         key("links_typical", Kind::Text, "How many run in parallel, as built."),
+    ],
+};
+
+static HOST: TableSpec = TableSpec {
+    name: "catalogue.host",
+    doc: "What the root complex of a CPU does to traffic that passes through it. An absent limit is none.",
+    keys: &[
+        LIKE,
+        TITLE,
+        NOTE,
+        key(
+            "peer_payload_bytes",
+            Kind::Figure(Unit::Bytes),
+            "Payload of the packets in which peer traffic leaves a root port.",
+        ),
+        key(
+            "gpu_read_GBps",
+            Kind::Figure(Unit::GBps),
+            "What a NIC reads from GPUs on the other side of a root complex.",
+        ),
+        key("quadrant_GBps", Kind::Figure(Unit::GBps), "What the root ports of a quadrant have to memory together."),
+        key(
+            "memory_share",
+            Kind::Number(0.001, 1.0),
+            "Share of the memory's nominal rate that reads and writes have together.",
+        ),
+    ],
+};
+
+static NVME: TableSpec = TableSpec {
+    name: "catalogue.nvme",
+    doc: "An NVMe drive.",
+    keys: &[
+        LIKE,
+        TITLE,
+        NOTE,
+        key("pcie_gen", Kind::Integer(1, 99), "PCIe generation.").required(),
+        key("pcie_lanes", Kind::Integer(1, 16), "PCIe lanes.").required(),
+        key("read_GBps", Kind::Figure(Unit::GBps), "Sequential reads.").required(),
+        key("write_GBps", Kind::Figure(Unit::GBps), "Sequential writes.").required(),
+        key("read_latency_us", Kind::Number(0.0, 1e6), "Latency of a read, us.").required(),
+        key("write_latency_us", Kind::Number(0.0, 1e6), "Latency of a write, us.").required(),
+    ],
+};
+
+static COPY: TableSpec = TableSpec {
+    name: "catalogue.copy",
+    doc: "A way in which software copies between host and GPU memory.",
+    keys: &[
+        LIKE,
+        TITLE,
+        NOTE,
+        key("launch_ns", Kind::Figure(Unit::Nanoseconds), "From the call to the first byte.").required(),
+        key("to_gpu_GBps", Kind::Figure(Unit::GBps), "What one processor writes to a GPU, if it copies itself."),
+        key("from_gpu_GBps", Kind::Figure(Unit::GBps), "What one processor reads from a GPU, if it copies itself."),
     ],
 };
 
