@@ -11,6 +11,7 @@ mod hash;
 mod impossible;
 mod keys;
 mod load;
+mod network;
 pub mod presets;
 mod profile;
 mod quantity;

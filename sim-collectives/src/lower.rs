@@ -101,12 +101,15 @@ impl<'a> Lowering<'a> {
             return (ends.send, ends.recv, true);
         }
         let ports = self.ports(from, to, rail);
-        let qps = self.qps.qps.max(1);
+        // A NIC of several ports sends on all of them: at least one queue pair each.
+        let planes = fabric.ports_per_nic().max(1);
+        let qps = self.qps.qps.max(1).next_multiple_of(planes);
         // A table by destination knows no queue pairs; a hash sees each as a flow of its own.
         let hashed = fabric.path_choice() == PathChoice::Hash;
         let entropy = |qp: u32| {
             let pair = u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
-            if hashed { pair } else { 0 }
+            let (pair, planes) = (if hashed { pair } else { 0 }, u64::from(planes));
+            pair.wrapping_mul(planes).wrapping_add(u64::from(qp) % planes)
         };
         let mut routes: Vec<Vec<LinkId>> = Vec::new();
         for port in &ports {
@@ -125,7 +128,7 @@ impl<'a> Lowering<'a> {
             latency: self.timing.network_latency(),
             credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
         };
-        let split = self.qps.split || ports.len() > 1;
+        let split = self.qps.split || ports.len() > 1 || planes > 1;
         let ends = self.builder.connect(&routes, split, slots, &shape);
         (ends.send, ends.recv, false)
     }

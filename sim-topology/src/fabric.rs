@@ -1,17 +1,21 @@
 //! A whole cluster: nodes joined by a network, built from a specification and then frozen.
 
+mod blueprint;
 mod build;
 mod error;
 mod frozen;
+mod kinds;
 mod plan;
 mod routing;
 mod spec;
 mod switches;
+mod tiers;
 
+pub use blueprint::SwitchPlace;
 pub use error::BuildError;
 pub use frozen::{Fabric, UnknownDevice};
-pub use plan::FabricPlan;
-pub use spec::{FabricKind, FabricSpec, NicOverride, PathChoice, TransportKind};
+pub use plan::{Cables, FabricPlan, Tier};
+pub use spec::{DragonflySpec, FabricKind, FabricSpec, NicOverride, PathChoice, TransportKind};
 
 pub(crate) use switches::SwitchRoutes;
 

@@ -31,7 +31,8 @@ pub mod topo;
 pub use catalogue::{Catalogue, UnknownName};
 pub use device::{Device, DeviceId, DeviceKind, Link, LinkClass, Node};
 pub use fabric::{
-    BuildError, Fabric, FabricKind, FabricPlan, FabricSpec, NicOverride, PathChoice, TransportKind, UnknownDevice,
+    BuildError, Cables, DragonflySpec, Fabric, FabricKind, FabricPlan, FabricSpec, NicOverride, PathChoice,
+    SwitchPlace, Tier, TransportKind, UnknownDevice,
 };
 pub use node::{
     Bounce, CpuSpec, CpuVendor, GpudirectLevel, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec, SocketLinkSpec,

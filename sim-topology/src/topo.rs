@@ -2,6 +2,7 @@
 
 mod bill;
 mod bisection;
+mod classes;
 mod hops;
 mod matrix;
 mod pairs;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use bill::{BillItem, bill_of_materials};
+pub use bill::{BillItem, Totals, bill_of_materials, totals};
 pub use bisection::{Bisection, bisection};
 pub use hops::hop_histogram;
 pub use matrix::{Matrix, MatrixRow, matrix};
@@ -65,6 +66,8 @@ pub struct TopoReport {
     pub hops: BTreeMap<u32, u64>,
     /// What has to be bought.
     pub bill_of_materials: Vec<BillItem>,
+    /// Its sums.
+    pub totals: Totals,
 }
 
 /// Reports on `fabric`; `pxn` counts cross-rail pairs with a relay as such.
@@ -77,6 +80,7 @@ pub fn report(fabric: &Fabric, catalogue: &Catalogue, pxn: bool) -> Result<TopoR
         *devices.entry(device.kind).or_insert(0) += 1;
     }
     let bisection = bisection(fabric);
+    let bill = bill_of_materials(fabric, catalogue)?;
     let plan = fabric.plan();
     Ok(TopoReport {
         nodes: fabric.nodes().len() as u64,
@@ -91,7 +95,8 @@ pub fn report(fabric: &Fabric, catalogue: &Catalogue, pxn: bool) -> Result<TopoR
         bisection,
         oversubscription: (plan.uplinks > 0).then_some(plan.oversubscription),
         hops: hop_histogram(fabric),
-        bill_of_materials: bill_of_materials(fabric, catalogue)?,
+        totals: totals(&bill, fabric.gpus().len() as u64),
+        bill_of_materials: bill,
     })
 }
 

@@ -75,7 +75,7 @@ pub(super) struct System {
     /// Nodes that share an NVLink domain (trays of an NVL72 rack)
     #[arg(long, value_name = "N")]
     pub(super) nodes_per_domain: Option<u32>,
-    /// rail-optimized, leaf-spine or single-switch
+    /// rail-optimized, leaf-spine, single-switch, rail-only, fat-tree, dual-tor, multi-plane or dragonfly
     #[arg(long, value_name = "KIND")]
     pub(super) fabric: Option<String>,
     /// infiniband, roce, efa, tcp or tcpxo

@@ -6,8 +6,8 @@ use core::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use sim_topology::Fabric;
 use sim_topology::topo::{self, Pairs, TopoReport};
+use sim_topology::{Fabric, FabricPlan};
 
 use super::args::{self, Format, Output, System};
 use super::context::Context;
@@ -101,14 +101,34 @@ fn text(report: &TopoReport) -> String {
     let hops: Vec<String> = report.hops.iter().map(|(hops, n)| format!("{n} pairs {hops}")).collect();
     let _ = writeln!(out, "links between GPUs    {}", hops.join(", "));
     let _ = write!(out, "bisection  {:.1} GB/s one way", report.bisection_gbyte);
-    let tiers = [("NICs", report.bisection.nic_gbyte), ("uplinks", report.bisection.uplink_gbyte)];
+    let tiers = [
+        ("NICs", report.bisection.nic_gbyte),
+        ("uplinks", report.bisection.uplink_gbyte),
+        ("core links", report.bisection.core_gbyte),
+    ];
     let tiers: Vec<String> = tiers.iter().filter_map(|(name, rate)| Some(format!("{name} {:.1}", (*rate)?))).collect();
     let _ = if tiers.is_empty() { writeln!(out) } else { writeln!(out, " ({})", tiers.join(", ")) };
-    if let Some(ratio) = report.oversubscription {
-        let _ = writeln!(out, "oversubscription {ratio:.2}:1 at the leaves");
+    if let Some(network) = &report.network {
+        tiers_of(network, &mut out);
     }
     bill(report, &mut out);
     out
+}
+
+/// The tiers of the network, from the leaves up.
+fn tiers_of(network: &FabricPlan, out: &mut String) {
+    let several = |n: u32, what: &str| if n > 1 { format!(", {n} {what}") } else { String::new() };
+    let (planes, pods) = (several(network.planes, "planes"), several(network.pods, "pods"));
+    let _ = writeln!(out, "network    {}{planes}{pods}", network.kind);
+    for tier in &network.tier {
+        let ratio = tier.oversubscription.map(|r| format!(", oversubscription {r:.2}:1")).unwrap_or_default();
+        let up = if tier.up > 0 { format!(" and {} up", tier.up) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "           {:>6} {:<6} {} down{up} of {} ports ({}){ratio}",
+            tier.switches, tier.role, tier.down, tier.radix, tier.switch
+        );
+    }
 }
 
 /// Each kind with its share of all pairs, and of those between nodes.
@@ -137,17 +157,37 @@ fn bill(report: &TopoReport, out: &mut String) {
     }
     let width = report.bill_of_materials.iter().map(|b| b.item.chars().count()).max().unwrap_or(0).max(4) + 2;
     let role = report.bill_of_materials.iter().map(|b| b.role.chars().count()).max().unwrap_or(0).max(4) + 2;
-    let _ = writeln!(out, "\n{:<width$}{:<role$}{:>8}{:>10}{:>12}", "part", "role", "count", "W each", "USD each");
+    let head = ["W each", "W all", "USD each", "USD all"];
+    let _ = write!(out, "\n{:<width$}{:<role$}{:>8}", "part", "role", "count");
+    let line = |cells: [String; 4]| format!("{:>10}{:>12}{:>12}{:>14}", cells[0], cells[1], cells[2], cells[3]);
+    let _ = writeln!(out, "{}", line(head.map(str::to_owned)));
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
     for item in &report.bill_of_materials {
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
+        let _ = write!(out, "{:<width$}{:<role$}{:>8}", item.item, item.role, item.count);
+        let cells = [item.unit_power_w, item.power_w, item.unit_price_usd, item.price_usd];
+        let _ = writeln!(out, "{}", line(cells.map(number)));
+    }
+    let totals = &report.totals;
+    let cells = [None, Some(totals.power_w), None, Some(totals.price_usd)];
+    let _ = writeln!(
+        out,
+        "{:<width$}{:<role$}{:>8}{}",
+        "all that is known",
+        "",
+        "",
+        line(cells.map(|c| c.map_or_else(String::new, |v| format!("{v:.0}"))))
+    );
+    if totals.switches > 0 {
         let _ = writeln!(
             out,
-            "{:<width$}{:<role$}{:>8}{:>10}{:>12}",
-            item.item,
-            item.role,
-            item.count,
-            number(item.unit_power_w),
-            number(item.unit_price_usd)
+            "each GPU   {:.0} W, {:.1} W of it network; {:.2} cables; {:.1} switches for 1000 GPUs",
+            totals.power_w_per_gpu,
+            totals.network_power_w_per_gpu,
+            totals.cables_per_gpu,
+            totals.switches_per_1000_gpus
         );
+    }
+    if !totals.without_power.is_empty() {
+        let _ = writeln!(out, "without W  {}", totals.without_power.join(", "));
     }
 }

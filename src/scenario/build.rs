@@ -45,7 +45,7 @@ pub(super) fn scenario(
             return None;
         }
     };
-    cluster::clamped(&root, &spec, &fabric, out);
+    super::network::clamped(&root, &spec, &fabric, out);
     let seed = root.integer("seed").unwrap_or(1);
     let workloads = workload::workloads(&root, &fabric, seed, out);
     let profile = profile::profile(&root, &spec, catalogue, out);

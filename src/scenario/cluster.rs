@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sim_core::units::{Bytes, Rate};
 use sim_topology::catalogue::UnknownName;
 use sim_topology::{
-    Catalogue, CpuSpec, CpuVendor, Fabric, FabricKind, FabricSpec, NicOverride, NicPolicy, NodeSpec, NvlinkSpec,
-    PathChoice, PcieSpec, SlotSpec, SocketLinkSpec, TransportKind, XgmiSpec,
+    Catalogue, CpuSpec, CpuVendor, FabricSpec, NicOverride, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec,
+    SocketLinkSpec, TransportKind, XgmiSpec,
 };
 
 use super::tree::{Node, Table, Value};
@@ -89,7 +89,7 @@ pub(super) fn cluster(
     policy(root, &mut spec.node, out);
     nvlink_rate(root, &mut spec, catalogue, out);
     transport(root, &mut spec, system.transport, out);
-    network(root, &mut spec, catalogue, out);
+    super::network::network(root, &mut spec, catalogue, out);
     Some((system.name, spec))
 }
 
@@ -141,11 +141,7 @@ fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind
     let view = root.table_or_empty("transport");
     let named = view.choice("kind").and_then(|t| t.parse().ok());
     spec.transport = named.or(usual).unwrap_or_default();
-    spec.path_choice = view.choice("path_choice").and_then(|text| match text {
-        "hash" => Some(PathChoice::Hash),
-        "destination" => Some(PathChoice::Destination),
-        _ => None,
-    });
+    spec.path_choice = view.choice("path_choice").and_then(|text| text.parse().ok());
     let Some(node) = view.node("mtu") else { return };
     let (low, high) = (Bytes::new(256), Bytes::new(9000));
     match view.size("mtu") {
@@ -155,71 +151,6 @@ fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind
             out.push(fault.at(node.place.clone(), format!("{mtu}; 256 B to 9000 B are possible")));
         }
         None => {}
-    }
-}
-
-fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) {
-    let view = root.table_or_empty("fabric");
-    spec.fabric = view.choice("kind").and_then(|t| t.parse().ok()).unwrap_or_default();
-    spec.leaves = view.integer("leaves");
-    spec.spines = view.integer("spines");
-    spec.oversubscription = view.number("oversubscription");
-    if let Some(length) = view.length("nic_cable") {
-        spec.nic_cable_m = length.0;
-    }
-    if let Some(length) = view.length("switch_cable") {
-        spec.switch_cable_m = length.0;
-    }
-    if let Some(node) = view.node("switch")
-        && let Some(name) = node.as_text()
-    {
-        match catalogue.switch(name) {
-            Ok(row) => spec.switch = Some(row.name.clone()),
-            Err(error) => {
-                let fault = Diagnostic::new(Code::UnknownModel, format!("unknown switch `{}`", shorten(name)));
-                out.push(fault.at(node.place.clone(), "not in the catalogue").help(advice(&error)));
-            }
-        }
-    }
-    if spec.fabric == FabricKind::SingleSwitch {
-        (spec.leaves, spec.spines, spec.oversubscription) = (None, None, None);
-        for key in ["leaves", "spines", "oversubscription", "switch_cable"] {
-            if let Some(node) = view.node(key) {
-                let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect"));
-                let label = "a single-switch fabric has one switch and no spines";
-                out.push(fault.at(node.place.clone(), label).help("kind = \"leaf-spine\" or \"rail-optimized\""));
-            }
-        }
-    }
-}
-
-/// Warns if the ratio that was asked for is not the one that whole links give.
-pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: &mut Diagnostics) {
-    let plan = fabric.plan();
-    if let (Some(nics), Some(node)) = (spec.nics, root.node("nics"))
-        && plan.rate.get() > 0
-        && plan.rate < nics.rate
-    {
-        let fault =
-            Diagnostic::new(Code::NoEffect, format!("NICs of {} are faster than their links can be", nics.rate));
-        let label = format!("the links run at {}, the least of NIC, switch port and cable", plan.rate);
-        out.push(fault.at(node.place.clone(), label).help("`Gb/s` is bits and `GB/s` is bytes: 400 Gb/s is 50 GB/s"));
-    }
-    let (Some(asked), Some(node)) = (spec.oversubscription, root.table_or_empty("fabric").node("oversubscription"))
-    else {
-        return;
-    };
-    if plan.spines == 0 && asked != 1.0 {
-        let fault = Diagnostic::new(Code::NoEffect, "`oversubscription` has no effect: there are no uplinks");
-        let label = "every NIC of a rail fits one leaf, so no spine is needed";
-        out.push(fault.at(node.place.clone(), label).help("set `leaves` to spread the nodes over more leaves"));
-        return;
-    }
-    if plan.oversubscription > 0.0 && (plan.oversubscription / asked - 1.0).abs() > 0.25 {
-        let (down, up) = (counted(plan.downlinks, "downlink"), counted(plan.uplinks, "uplink"));
-        let label = format!("a leaf has {down} and {up} here, which is {:.2}:1", plan.oversubscription);
-        let fault = Diagnostic::new(Code::NoEffect, format!("`oversubscription` of {asked} is not reached"));
-        out.push(fault.at(node.place.clone(), label));
     }
 }
 

@@ -4,6 +4,7 @@
 //! reference page and the defaults are all made from them.
 
 mod catalogue;
+mod fabric;
 mod tables;
 
 pub(crate) use catalogue::CATALOGUE;
@@ -48,6 +49,8 @@ pub enum Kind {
     Integer(i64, i64),
     /// A number within bounds.
     Number(f64, f64),
+    /// A number within bounds, or an array of them: one a tier, from the leaves up.
+    PerTier(f64, f64),
     /// `true` or `false`.
     Boolean,
     /// A size with unit; the flag says whether zero is allowed.
@@ -120,6 +123,7 @@ impl Kind {
                     format!("a number from {low} to {high}")
                 }
             }
+            Self::PerTier(low, high) => format!("{}, or an array of one a tier", Self::Number(*low, *high).describe()),
             Self::Boolean => "true or false".to_owned(),
             Self::Size(_) => "a size such as \"64 KiB\"".to_owned(),
             Self::Rate => "a rate of one direction such as \"400 Gb/s\" or \"50 GB/s\"".to_owned(),
@@ -168,6 +172,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("rocev2", "roce"),
     ("rail", "rail-optimized"),
     ("single", "single-switch"),
+    ("hpn", "dual-tor"),
+    ("dmodk", "destination"),
+    ("ecmp", "hash"),
     ("bf16", "bfloat16"),
     ("fp16", "half"),
     ("fp32", "float"),

@@ -110,6 +110,10 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Integer(low, high) => bounds("integer", json!(low), json!(high), *low == i64::MIN, *high == i64::MAX),
         Kind::Number(low, high) => bounds("number", json!(low), json!(high), false, *high == f64::MAX),
+        Kind::PerTier(low, high) => {
+            let one = of_kind(&Kind::Number(*low, *high));
+            json!({ "oneOf": [one, { "type": "array", "items": one, "minItems": 1, "maxItems": 2 }] })
+        }
         Kind::Size(_) => text("([kKMGT]i?)?B"),
         Kind::Rate => json!({ "oneOf": [
             text("([kKMGT]i?)?(B|b|bit)(/s|ps)"),

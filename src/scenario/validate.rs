@@ -85,6 +85,14 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
             number(node, key, kind, *found as f64, *low, *high, out);
         }
         (Kind::Number(low, high), Value::Float(found)) => number(node, key, kind, *found, *low, *high, out),
+        (Kind::PerTier(low, high), Value::Array(items)) if (1..=2).contains(&items.len()) => {
+            for item in items {
+                value(item, key, &Kind::Number(*low, *high), out);
+            }
+        }
+        (Kind::PerTier(low, high), Value::Integer(_) | Value::Float(_)) => {
+            value(node, key, &Kind::Number(*low, *high), out);
+        }
         (Kind::Choice(words), Value::Text(text)) => {
             if canonical(words, text).is_none() {
                 let message = format!("`{key}` has no choice `{}`", shorten(text));

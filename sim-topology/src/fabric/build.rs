@@ -1,12 +1,12 @@
 //! From a specification to a frozen fabric.
 
-use petgraph::graph::{NodeIndex, UnGraph};
-use petgraph::visit::Dfs;
+use petgraph::unionfind::UnionFind;
 use sim_core::ids::LinkId;
 use sim_core::network::Forwarding;
 use sim_core::units::{Bytes, Rate, Span};
 
-use super::{BuildError, Fabric, FabricPlan, FabricSpec, PathChoice, SwitchRoutes, TransportKind};
+use super::blueprint::{Blueprint, MOST_PORTS, Site};
+use super::{BuildError, Fabric, FabricKind, FabricSpec, PathChoice, SwitchRoutes, TransportKind, kinds};
 use crate::catalogue::{Catalogue, Family, Row, Switch, TransportPreset};
 use crate::device::{Device, DeviceId, DeviceKind, Link, LinkClass, Node};
 use crate::node::{NodeSpec, NodeTemplate, NvlinkKind, TemplateEnd};
@@ -19,8 +19,9 @@ struct Frame<'a> {
     spec: &'a FabricSpec,
     node: NodeSpec,
     template: NodeTemplate,
-    plan: FabricPlan,
-    switch: Option<&'a Row<Switch>>,
+    blueprint: Blueprint,
+    /// Switch models by tier; none without a network.
+    models: Option<[&'a Row<Switch>; 3]>,
     per_domain: u32,
     mtu: Bytes,
     network: NetworkCosts,
@@ -31,6 +32,7 @@ struct NetworkCosts {
     nic_end: Span,
     nic_wire: Span,
     switch_wire: Span,
+    core_wire: Span,
 }
 
 pub(super) fn build(spec: &FabricSpec, catalogue: &Catalogue) -> Result<Fabric, BuildError> {
@@ -49,7 +51,10 @@ fn frame<'a>(spec: &'a FabricSpec, catalogue: &'a Catalogue) -> Result<Frame<'a>
         let expected = format!("from 1 to {MOST_NODES}");
         return Err(BuildError::Range { what: "nodes", got: spec.nodes.to_string(), expected });
     }
-    for (what, metres) in [("nic_cable_m", spec.nic_cable_m), ("switch_cable_m", spec.switch_cable_m)] {
+    let core_cable_m = spec.core_cable_m.unwrap_or(spec.switch_cable_m);
+    let runs =
+        [("nic_cable_m", spec.nic_cable_m), ("switch_cable_m", spec.switch_cable_m), ("core_cable_m", core_cable_m)];
+    for (what, metres) in runs {
         if !metres.is_finite() || !(0.0..=100_000.0).contains(&metres) {
             return Err(BuildError::Range {
                 what,
@@ -69,14 +74,61 @@ fn frame<'a>(spec: &'a FabricSpec, catalogue: &'a Catalogue) -> Result<Frame<'a>
     if template.nics == 0 && spec.nodes > per_domain {
         return Err(BuildError::NoNics { nodes: spec.nodes, domain: per_domain });
     }
-    let (switch, plan) = if spec.nodes > 1 && template.nics > 0 {
-        let switch = pick_switch(spec, catalogue, transport, template.nic_rate)?;
-        (Some(switch), FabricPlan::new(spec, switch, template.nics, template.nic_rate)?)
+    let rails = template.nics;
+    let (models, blueprint) = if spec.nodes > 1 && rails > 0 {
+        let site = site(spec, catalogue, transport, &node, &template)?;
+        (Some(site.models), kinds::draw(&site)?)
     } else {
-        (None, FabricPlan::none(spec, template.nics))
+        (None, Blueprint::none(spec, rails))
     };
-    let network = costs(spec, catalogue, transport, plan.rate)?;
-    Ok(Frame { spec, node, template, plan, switch, per_domain, mtu, network })
+    let network = costs(spec, catalogue, transport, &blueprint)?;
+    Ok(Frame { spec, node, template, blueprint, models, per_domain, mtu, network })
+}
+
+/// What the network is drawn with: the ports of the NICs, the switch models and the rates of the links.
+fn site<'a>(
+    spec: &'a FabricSpec,
+    catalogue: &'a Catalogue,
+    transport: &TransportPreset,
+    node: &NodeSpec,
+    template: &NodeTemplate,
+) -> Result<Site<'a>, BuildError> {
+    let splits = kinds::usual_ports(spec.fabric) > 1;
+    // A NIC of several ports drives them all where each has a cable.
+    let card =
+        if node.nic_rate.is_none() { node.nic.as_ref().map(|name| catalogue.nic(name)).transpose()? } else { None };
+    let nic_rate = match card {
+        Some(card) if splits => Rate::bytes_per_sec(card.port_rate.get().saturating_mul(card.ports.into())),
+        _ => template.nic_rate,
+    };
+    let shares_spines = spec.fabric == FabricKind::DualTor && spec.planes == Some(1);
+    let ports = if splits && !shares_spines { spec.planes } else { None };
+    let ports = ports.unwrap_or(kinds::usual_ports(spec.fabric));
+    if splits {
+        let lanes = (nic_rate.get() / Rate::gbit(100).get()).min(MOST_PORTS.into()) as u32;
+        let most = card.map_or(1, |card| card.ports).max(lanes).max(1);
+        if ports == 0 || ports > most {
+            return Err(BuildError::Planes { planes: ports, rate: nic_rate.to_string(), most });
+        }
+    }
+    let port_rate = Rate::bytes_per_sec(nic_rate.get() / u64::from(ports));
+    let leaf = pick_switch(spec, catalogue, transport, port_rate)?;
+    let named = |name: &Option<String>, other| match name {
+        Some(name) => catalogue.switch(name),
+        None => Ok(other),
+    };
+    let spine = named(&spec.spine_switch, leaf)?;
+    let core = named(&spec.core_switch, spine)?;
+    for (what, rate) in [("uplink_rate", spec.uplink_rate), ("core_rate", spec.core_rate)] {
+        if let Some(rate) = rate.filter(|&rate| rate < Rate::MIN) {
+            let (got, expected) = (rate.to_string(), "a link carries at least 1 kB/s".to_owned());
+            return Err(BuildError::Range { what, got, expected });
+        }
+    }
+    let nic = port_rate.min(leaf.port_rate);
+    let uplink = spec.uplink_rate.unwrap_or(nic).min(leaf.port_rate).min(spine.port_rate);
+    let core_link = spec.core_rate.unwrap_or(uplink).min(spine.port_rate).min(core.port_rate);
+    Ok(Site { spec, rails: template.nics, ports, models: [leaf, spine, core], rates: [nic, uplink, core_link] })
 }
 
 /// The node with the GPUs and NICs that the fabric asks for.
@@ -143,24 +195,25 @@ fn costs(
     spec: &FabricSpec,
     catalogue: &Catalogue,
     transport: &TransportPreset,
-    rate: Rate,
+    blueprint: &Blueprint,
 ) -> Result<NetworkCosts, BuildError> {
-    let fec = match rate {
-        r if r <= Rate::gbit(100) => "fec-100g",
-        r if r <= Rate::gbit(200) => "fec-200g",
-        r if r <= Rate::gbit(400) => "fec-400g",
-        _ => "fec-800g",
-    };
-    let fec = catalogue.latency(fec)?.latency;
-    let wire = |metres: f64| -> Result<Span, BuildError> {
+    let plan = &blueprint.plan;
+    let wire = |metres: f64, rate: Rate| -> Result<Span, BuildError> {
+        let fec = match rate {
+            r if r <= Rate::gbit(100) => "fec-100g",
+            r if r <= Rate::gbit(200) => "fec-200g",
+            r if r <= Rate::gbit(400) => "fec-400g",
+            _ => "fec-800g",
+        };
         let per_m = catalogue.cable(metres)?.delay_per_m;
-        Ok(Span::from_us_f64(per_m.as_us() * metres) + fec)
+        Ok(Span::from_us_f64(per_m.as_us() * metres) + catalogue.latency(fec)?.latency)
     };
     Ok(NetworkCosts {
         overhead: transport.packet_overhead,
         nic_end: catalogue.latency("nic-port")?.latency + transport.extra_per_side,
-        nic_wire: wire(spec.nic_cable_m)?,
-        switch_wire: wire(spec.switch_cable_m)?,
+        nic_wire: wire(spec.nic_cable_m, plan.rate)?,
+        switch_wire: wire(spec.switch_cable_m, plan.uplink_rate)?,
+        core_wire: wire(spec.core_cable_m.unwrap_or(spec.switch_cable_m), plan.core_rate)?,
     })
 }
 
@@ -172,18 +225,20 @@ struct Parts {
     nodes: Vec<Node>,
     /// The NVSwitches of each domain; `None` without NVSwitches.
     planes: Vec<Option<DeviceId>>,
-    /// The leaf of each NIC, and the links to and from it: `[node * nics + nic]`.
+    /// The leaf of each NIC port, and the links to and from it: `[(node * NICs + NIC) * ports + port]`.
     attach: Vec<Attach>,
     first_switch: u32,
+    /// The first link between switches.
+    first_link: u32,
 }
 
-/// Where a NIC is cabled to.
+/// Where a NIC port is cabled to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attach {
     pub(crate) leaf: DeviceId,
     pub(crate) up: LinkId,
     pub(crate) down: LinkId,
-    /// The NIC's number among those of its leaf.
+    /// Its number among the NIC ports of its leaf.
     pub(crate) position: u32,
 }
 
@@ -288,27 +343,45 @@ impl Parts {
 
     fn add_network(&mut self, frame: &Frame<'_>) {
         self.first_switch = self.devices.len() as u32;
-        let Some(switch) = frame.switch else { return };
-        let plan = &frame.plan;
-        let forwarding = match switch.forwarding.as_str() {
+        let Some(models) = frame.models else { return };
+        let forwarding = models.map(|switch| match switch.forwarding.as_str() {
             "cut-through" => {
                 // InfiniBand decides on its own header; Ethernet on the least frame.
                 let header = if switch.family == Family::Infiniband { frame.network.overhead } else { Bytes::new(64) };
                 Forwarding::CutThrough { header }
             }
             _ => Forwarding::StoreAndForward,
-        };
-        for leaf in 0..plan.leaves {
-            self.device(DeviceKind::Leaf, None, leaf, format!("leaf{leaf}"), forwarding);
+        });
+        let mut numbers = [0u32; 3];
+        for switch in &frame.blueprint.switches {
+            let tier = switch.tier();
+            let number = numbers[tier];
+            numbers[tier] += 1;
+            self.device(switch.role, None, number, format!("{}{number}", switch.role), forwarding[tier]);
         }
-        for spine in 0..plan.spines {
-            self.device(DeviceKind::Spine, None, spine, format!("spine{spine}"), forwarding);
+        self.cable_nics(frame, models);
+        self.first_link = self.links.len() as u32;
+        self.cable_switches(frame, models);
+        // Ports are counted at the rate of a switch's slowest links: a faster one takes several.
+        let mut slowest = vec![Rate::bytes_per_sec(u64::MAX); self.devices.len() - self.first_switch as usize];
+        let network = self.links.iter().filter(|l| l.class.is_network());
+        for link in network.clone() {
+            for end in [link.from, link.to].into_iter().filter(|end| end.0 >= self.first_switch) {
+                let at = &mut slowest[(end.0 - self.first_switch) as usize];
+                *at = (*at).min(link.rate);
+            }
         }
-        for d in &mut self.devices[self.first_switch as usize..] {
-            d.ports = plan.radix;
+        for link in network {
+            if link.from.0 >= self.first_switch {
+                let number = (link.from.0 - self.first_switch) as usize;
+                let model = models[frame.blueprint.switches[number].tier()];
+                let device = &mut self.devices[link.from.index()];
+                device.ports = model.ports_at(slowest[number]);
+                device.ports_used += (device.ports / model.ports_at(link.rate).max(1)).max(1);
+            } else {
+                self.devices[link.from.index()].ports_used += 1;
+            }
         }
-        self.cable_nics(frame, switch);
-        self.cable_spines(frame, switch);
     }
 
     /// Adds both directions of a cable with their latencies.
@@ -317,44 +390,61 @@ impl Parts {
         let up = LinkId(self.links.len() as u32);
         self.links.push(Link { from: a, to: b, latency: latency[0], ..link });
         self.links.push(Link { from: b, to: a, latency: latency[1], ..link });
-        for end in [a, b] {
-            self.devices[end.index()].ports_used += 1;
-        }
         (up, LinkId(up.0 + 1))
     }
 
-    fn cable_nics(&mut self, frame: &Frame<'_>, switch: &Row<Switch>) {
-        let (plan, costs) = (&frame.plan, &frame.network);
+    fn cable_nics(&mut self, frame: &Frame<'_>, models: [&Row<Switch>; 3]) {
+        let (blueprint, costs) = (&frame.blueprint, &frame.network);
+        let plan = &blueprint.plan;
         let mut used = vec![0u32; plan.leaves as usize];
-        for node in 0..frame.spec.nodes {
-            for rail in 0..frame.template.nics {
-                let leaf = plan.leaf_of(node, rail);
-                let leaf_id = DeviceId(self.first_switch + leaf);
-                let nic = self.nodes[node as usize].nics[rail as usize];
-                let link = network_link(LinkClass::Network, plan.rate, costs.overhead);
-                // The NIC's end counts both ways, the switch's latency on the way out of it.
-                let end = costs.nic_end + costs.nic_wire;
-                let (up, down) = self.cable([nic, leaf_id], [end, switch.latency + end], link);
-                self.attach.push(Attach { leaf: leaf_id, up, down, position: used[leaf as usize] });
-                used[leaf as usize] += 1;
-            }
+        let link = network_link(LinkClass::Network, plan.rate, costs.overhead);
+        // The NIC's end counts both ways, the switch's latency on the way out of it.
+        let end = costs.nic_end + costs.nic_wire;
+        for (i, &leaf) in blueprint.leaf_of.iter().enumerate() {
+            let (nic, port) = (i as u32 / plan.ports, i as u32 % plan.ports);
+            let (node, rail) = (nic / plan.rails, nic % plan.rails);
+            let nic = self.nodes[node as usize].nics[rail as usize];
+            let leaf_id = DeviceId(self.first_switch + leaf);
+            let beside = blueprint.leaf_of[i - port as usize..i].iter().filter(|&&l| l == leaf).count();
+            let link = Link { parallel: beside as u32, ..link };
+            let (up, down) = self.cable([nic, leaf_id], [end, models[0].latency + end], link);
+            self.attach.push(Attach { leaf: leaf_id, up, down, position: used[leaf as usize] });
+            used[leaf as usize] += 1;
         }
     }
 
-    fn cable_spines(&mut self, frame: &Frame<'_>, switch: &Row<Switch>) {
-        let (plan, costs) = (&frame.plan, &frame.network);
-        for leaf in 0..plan.leaves {
-            let mut parallel = vec![0u32; plan.spines as usize];
-            for uplink in 0..plan.uplinks {
-                let spine = plan.spine_of(leaf, uplink);
-                let mut link = network_link(LinkClass::Uplink, plan.rate, costs.overhead);
-                link.parallel = parallel[spine as usize];
-                parallel[spine as usize] += 1;
-                let leaf_id = DeviceId(self.first_switch + leaf);
-                let spine_id = DeviceId(self.first_switch + plan.leaves + spine);
-                let latency = switch.latency + costs.switch_wire;
-                self.cable([leaf_id, spine_id], [latency, latency], link);
+    fn cable_switches(&mut self, frame: &Frame<'_>, models: [&Row<Switch>; 3]) {
+        let (blueprint, costs) = (&frame.blueprint, &frame.network);
+        // Cables of one switch follow each other, so that parallel ones are among the last few.
+        let mut parallel: Vec<(u32, u32)> = Vec::new();
+        let mut last = None;
+        for cable in &blueprint.cables {
+            if last != Some(cable.from) {
+                parallel.clear();
+                last = Some(cable.from);
             }
+            let beside = match parallel.iter_mut().find(|(to, _)| *to == cable.to) {
+                Some((_, n)) => {
+                    *n += 1;
+                    *n
+                }
+                None => {
+                    parallel.push((cable.to, 0));
+                    0
+                }
+            };
+            let ends = [cable.from, cable.to].map(|s| &blueprint.switches[s as usize]);
+            let long =
+                ends[1].role == DeviceKind::Core || (ends[0].tier() == ends[1].tier() && ends[0].pod != ends[1].pod);
+            let (rate, wire) = if long {
+                (blueprint.plan.core_rate, costs.core_wire)
+            } else {
+                (blueprint.plan.uplink_rate, costs.switch_wire)
+            };
+            let link = Link { parallel: beside, ..network_link(LinkClass::Uplink, rate, costs.overhead) };
+            let latency = ends.map(|end| models[end.tier()].latency + wire);
+            let ids = [cable.from, cable.to].map(|s| DeviceId(self.first_switch + s));
+            self.cable(ids, latency, link);
         }
     }
 }
@@ -366,30 +456,26 @@ fn network_link(class: LinkClass, rate: Rate, packet_overhead: Bytes) -> Link {
 
 /// Checks that every device reaches every other.
 fn check_connected(parts: &Parts) -> Result<(), BuildError> {
-    let mut graph: UnGraph<(), ()> = UnGraph::with_capacity(parts.devices.len(), parts.links.len());
-    let nodes: Vec<NodeIndex> = parts.devices.iter().map(|_| graph.add_node(())).collect();
+    let mut sets = UnionFind::<u32>::new(parts.devices.len());
     for link in &parts.links {
-        graph.add_edge(nodes[link.from.index()], nodes[link.to.index()], ());
+        sets.union(link.from.0, link.to.0);
     }
-    let mut seen = vec![false; nodes.len()];
-    let mut dfs = Dfs::new(&graph, nodes[0]);
-    while let Some(node) = dfs.next(&graph) {
-        seen[node.index()] = true;
-    }
-    match seen.iter().position(|&s| !s) {
+    let first = sets.find_mut(0);
+    match (0..parts.devices.len() as u32).find(|&i| sets.find_mut(i) != first) {
+        Some(i) => Err(BuildError::Disconnected { device: parts.devices[i as usize].name.clone() }),
         None => Ok(()),
-        Some(i) => Err(BuildError::Disconnected { device: parts.devices[i].name.clone() }),
     }
 }
 
 fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
-    let Frame { spec, node, template, plan, mtu, per_domain, .. } = frame;
-    let uplinks: Vec<(LinkId, u32, u32)> = (0..parts.links.len())
-        .filter(|&i| parts.links[i].class == LinkClass::Uplink)
-        .map(|i| (LinkId(i as u32), parts.links[i].from.0, parts.links[i].to.0))
-        .collect();
-    let switches = parts.devices.len() as u32 - parts.first_switch;
-    let routes = SwitchRoutes::new(parts.first_switch, switches, plan.leaves, &uplinks);
+    let Frame { spec, node, template, blueprint, mtu, per_domain, .. } = frame;
+    let mut ports = vec![0u32; blueprint.plan.leaves as usize];
+    for &leaf in &blueprint.leaf_of {
+        ports[leaf as usize] += 1;
+    }
+    let cables: Vec<_> = blueprint.cables.iter().map(|c| (c.from, c.to, c.step)).collect();
+    let switches = blueprint.switches.len() as u32;
+    let routes = SwitchRoutes::new(parts.first_switch, parts.first_link, switches, &ports, &cables);
     let gpus: Vec<DeviceId> = parts.nodes.iter().flat_map(|n| n.gpus.iter().copied()).collect();
     let nics_of = parts.nodes.iter().flat_map(|node| {
         template.nics_of.iter().map(|nics| nics.iter().map(|&n| DeviceId(node.first_device + n)).collect())
@@ -405,10 +491,12 @@ fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
         nodes: parts.nodes,
         planes: parts.planes,
         attach: parts.attach,
+        switches: blueprint.switches,
+        first_switch: parts.first_switch,
         spec: spec.clone(),
         node,
         templates: vec![template],
-        plan,
+        plan: blueprint.plan,
         routes,
         gpus,
         mtu,

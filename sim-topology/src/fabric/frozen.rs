@@ -4,6 +4,7 @@ use sim_core::ids::LinkId;
 use sim_core::network::{LinkModel, LinkSpec, Network};
 use sim_core::units::Bytes;
 
+use super::blueprint::SwitchPlace;
 use super::build::Attach;
 use super::{BuildError, FabricPlan, FabricSpec, PathChoice, SwitchRoutes};
 use crate::catalogue::Catalogue;
@@ -19,7 +20,11 @@ pub struct Fabric {
     pub(super) links: Vec<Link>,
     pub(super) nodes: Vec<Node>,
     pub(super) planes: Vec<Option<DeviceId>>,
+    /// `[(node * NICs + NIC) * ports + port]`.
     pub(super) attach: Vec<Attach>,
+    /// The network's switches, from device number `first_switch` on.
+    pub(super) switches: Vec<SwitchPlace>,
+    pub(super) first_switch: u32,
     pub(super) nics_of: Vec<Vec<DeviceId>>,
     pub(super) spec: FabricSpec,
     pub(super) node: NodeSpec,
@@ -266,15 +271,38 @@ impl Fabric {
         self.devices.get(nic.index()).map_or(0, |d| d.index)
     }
 
-    /// The leaf that a NIC is cabled to; `None` for other devices and without a network.
+    /// The leaf that a NIC's first port is cabled to; `None` for other devices and without a network.
     #[must_use]
     pub fn leaf_of(&self, nic: DeviceId) -> Option<DeviceId> {
-        self.attach_of(nic).map(|a| a.leaf)
+        self.attached(nic).first().map(|a| a.leaf)
     }
 
-    pub(crate) fn attach_of(&self, nic: DeviceId) -> Option<&Attach> {
-        let device = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic)?;
-        self.attach.get((device.node? * self.templates[0].nics + device.index) as usize)
+    /// The leaves that a NIC's ports are cabled to, port by port.
+    pub fn leaves_of(&self, nic: DeviceId) -> impl Iterator<Item = DeviceId> {
+        self.attached(nic).iter().map(|a| a.leaf)
+    }
+
+    /// Where the ports of a NIC are cabled to; empty for other devices and without a network.
+    pub(crate) fn attached(&self, nic: DeviceId) -> &[Attach] {
+        let ports = self.plan.ports as usize;
+        let at = self.devices.get(nic.index()).filter(|d| d.kind == DeviceKind::Nic).and_then(|d| {
+            let number = d.node? * self.templates[0].nics + d.index;
+            Some(number as usize * ports)
+        });
+        at.and_then(|at| self.attach.get(at..at + ports)).unwrap_or(&[])
+    }
+
+    /// Ports of a NIC that are cabled each by itself: a flow uses one of them.
+    #[must_use]
+    pub fn ports_per_nic(&self) -> u32 {
+        self.plan.ports
+    }
+
+    /// Where a network switch stands; `None` for other devices.
+    #[must_use]
+    pub fn switch_place(&self, switch: DeviceId) -> Option<SwitchPlace> {
+        let number = switch.0.checked_sub(self.first_switch)?;
+        self.switches.get(number as usize).copied()
     }
 
     /// The NVLink domain of a device in a node.
@@ -356,6 +384,16 @@ impl Fabric {
     /// The interior of the node of this number.
     pub(crate) fn template_of(&self, node: u32) -> &NodeTemplate {
         &self.templates[self.nodes[node as usize].template as usize]
+    }
+
+    /// The interiors of nodes.
+    pub(crate) fn templates(&self) -> &[NodeTemplate] {
+        &self.templates
+    }
+
+    /// The number of a network switch among them.
+    pub(crate) fn switch_number(&self, switch: DeviceId) -> usize {
+        switch.index().saturating_sub(self.first_switch as usize)
     }
 
     pub(crate) fn switch_routes(&self) -> &SwitchRoutes {

@@ -26,24 +26,63 @@ pub struct FabricSpec {
     /// How the leaves are arranged.
     #[serde(default)]
     pub fabric: FabricKind,
+    /// Tiers of switches, 1 to 3; the fewest that do if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<u32>,
     /// Number of leaves; the fewest that do if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaves: Option<u32>,
     /// Number of spines; the fewest that do if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spines: Option<u32>,
+    /// Number of cores; the fewest that do if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// Number of pods (leaves that share spines) under cores; the fewest that do if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<u32>,
+    /// Nodes of a pod, in place of `pods`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_nodes: Option<u32>,
+    /// Planes: ports into which each NIC is split, each cabled to a network of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planes: Option<u32>,
+    /// Ports of the switches of a k-ary fat tree; the least that fits if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// The shape of a dragonfly; the least balanced one that fits if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dragonfly: Option<DragonflySpec>,
     /// Rate to a leaf's NICs over rate to its spines: 1 is non-blocking, 2 is 2:1, 0.5 has spare uplinks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oversubscription: Option<f64>,
-    /// The switch's catalogue name; by transport and NIC rate if absent.
+    /// Rate to a spine's leaves over rate to its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_oversubscription: Option<f64>,
+    /// The leaf's catalogue name; by transport and NIC rate if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
+    /// The spine's catalogue name; the leaf's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spine_switch: Option<String>,
+    /// The core's catalogue name; the spine's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_switch: Option<String>,
+    /// Rate of a link between leaf and spine, one direction; that of a NIC port if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::rate_opt")]
+    pub uplink_rate: Option<Rate>,
+    /// Rate of a link between spine and core, one direction; that of an uplink if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::rate_opt")]
+    pub core_rate: Option<Rate>,
     /// Cable from NIC to leaf in metres.
     #[serde(default = "nic_cable")]
     pub nic_cable_m: f64,
-    /// Cable between switches in metres.
+    /// Cable between leaves and spines (inside a group of a dragonfly) in metres.
     #[serde(default = "switch_cable")]
     pub switch_cable_m: f64,
+    /// Cable between spines and cores (between groups of a dragonfly) in metres; as between leaves and spines if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_cable_m: Option<f64>,
     /// What runs over the network.
     #[serde(default)]
     pub transport: TransportKind,
@@ -61,6 +100,9 @@ pub struct FabricSpec {
     pub path_choice: Option<PathChoice>,
 }
 
+/// The most tiers of switches.
+pub(super) const MOST_TIERS: u32 = 3;
+
 const fn nic_cable() -> f64 {
     3.0
 }
@@ -77,12 +119,25 @@ impl FabricSpec {
             nodes,
             nodes_per_domain: None,
             fabric: FabricKind::default(),
+            tiers: None,
             leaves: None,
             spines: None,
+            cores: None,
+            pods: None,
+            pod_nodes: None,
+            planes: None,
+            k: None,
+            dragonfly: None,
             oversubscription: None,
+            core_oversubscription: None,
             switch: None,
+            spine_switch: None,
+            core_switch: None,
+            uplink_rate: None,
+            core_rate: None,
             nic_cable_m: nic_cable(),
             switch_cable_m: switch_cable(),
+            core_cable_m: None,
             transport: TransportKind::default(),
             mtu: None,
             gpus_per_node: None,
@@ -103,11 +158,30 @@ pub enum FabricKind {
     /// NIC r of every node on the leaves of rail r; leaves joined by spines.
     #[default]
     RailOptimized,
+    /// Each rail a network of its own; from rail to rail only over NVLink.
+    RailOnly,
+    /// The k-ary fat tree: three tiers of switches of k ports, k³/4 NIC ports.
+    FatTree,
+    /// Two ports a NIC to two leaves of a rail, each side with spines of its own.
+    DualTor,
+    /// Each port of a NIC in a rail-optimized network of its own.
+    MultiPlane,
+    /// Groups of routers, joined all to all inside and group to group.
+    Dragonfly,
 }
 
 impl FabricKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::SingleSwitch, Self::LeafSpine, Self::RailOptimized];
+    pub const ALL: [Self; 8] = [
+        Self::RailOptimized,
+        Self::LeafSpine,
+        Self::SingleSwitch,
+        Self::RailOnly,
+        Self::FatTree,
+        Self::DualTor,
+        Self::MultiPlane,
+        Self::Dragonfly,
+    ];
 
     /// Its name in scenarios.
     #[must_use]
@@ -116,6 +190,11 @@ impl FabricKind {
             Self::SingleSwitch => "single-switch",
             Self::LeafSpine => "leaf-spine",
             Self::RailOptimized => "rail-optimized",
+            Self::RailOnly => "rail-only",
+            Self::FatTree => "fat-tree",
+            Self::DualTor => "dual-tor",
+            Self::MultiPlane => "multi-plane",
+            Self::Dragonfly => "dragonfly",
         }
     }
 }
@@ -163,6 +242,39 @@ pub enum PathChoice {
     /// By the destination's place on its leaf plus the entropy, as InfiniBand's static routing tables do; a permutation
     /// within the uplinks' number doesn't collide.
     Destination,
+    /// Each switch deals all destinations in turn over its equal ports, as a subnet manager's min-hop tables do: even in
+    /// number at each switch, without regard to what the switches before it did.
+    MinHop,
+}
+
+impl PathChoice {
+    /// All ways to choose.
+    pub const ALL: [Self; 3] = [Self::Hash, Self::Destination, Self::MinHop];
+
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hash => "hash",
+            Self::Destination => "destination",
+            Self::MinHop => "min-hop",
+        }
+    }
+}
+
+/// The shape of a dragonfly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DragonflySpec {
+    /// NIC ports of a router.
+    pub p: u32,
+    /// Routers of a group.
+    pub a: u32,
+    /// Links of a router to other groups.
+    pub h: u32,
+    /// Groups; as many as the NICs need if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
 }
 
 macro_rules! names {
@@ -188,7 +300,8 @@ macro_rules! names {
         }
     };
 }
-names!(FabricKind, "fabric", ["rail" => RailOptimized, "rails" => RailOptimized, "clos" => LeafSpine, "fat-tree" => LeafSpine, "single" => SingleSwitch]);
+names!(FabricKind, "fabric", ["rail" => RailOptimized, "rails" => RailOptimized, "clos" => LeafSpine, "single" => SingleSwitch, "hpn" => DualTor]);
+names!(PathChoice, "path choice", ["ecmp" => Hash, "d-mod-k" => Destination, "min_hop" => MinHop]);
 names!(TransportKind, "transport", ["ib" => Infiniband, "rocev2" => Roce, "socket" => Tcp]);
 
 /// NICs in place of the node's own: `8x400Gb/s`.

@@ -1,9 +1,13 @@
+mod kinds;
+mod properties;
+mod published;
+
 use super::*;
 use crate::testing::{build, cluster, node, system};
 use crate::{Catalogue, DeviceKind, RouteRequest};
 
 fn refused(spec: &FabricSpec) -> BuildError {
-    Fabric::build(spec, Catalogue::builtin()).unwrap_err()
+    Fabric::build(spec, Catalogue::builtin()).err().expect("refused")
 }
 
 #[test]
@@ -111,9 +115,9 @@ fn other_impossible_fabrics() {
     spec.fabric = FabricKind::SingleSwitch;
     assert_eq!(message(&spec), "the one switch: 64 nodes x 8 NICs = 512 ports, but qm9700 has 64 at 50 GB/s");
     spec.fabric = FabricKind::RailOptimized;
-    spec.nodes = 300;
+    (spec.nodes, spec.tiers) = (300, Some(2));
     assert!(message(&spec).starts_with("80 leaves, but a spine of 64 ports reaches 64 at most: 2400 NICs"));
-    spec.nodes = 0;
+    (spec.nodes, spec.tiers) = (0, None);
     assert_eq!(message(&spec), "nodes is 0; from 1 to 131072");
     spec.nodes = 64;
     spec.leaves = Some(12);

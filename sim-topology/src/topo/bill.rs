@@ -1,6 +1,9 @@
 //! What has to be bought.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use sim_core::units::Rate;
 
 use crate::catalogue::{Catalogue, Row, Switch};
 use crate::fabric::{BuildError, Fabric};
@@ -18,11 +21,76 @@ pub struct BillItem {
     pub unit_power_w: Option<f64>,
     /// Price of one in US dollars, if known; for ratios only.
     pub unit_price_usd: Option<f64>,
+    /// Typical power of all in watts, if known.
+    pub power_w: Option<f64>,
+    /// Price of all in US dollars, if known; for ratios only.
+    pub price_usd: Option<f64>,
+}
+
+/// Sums over a bill, of the lines whose figures are known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    /// Watts of all lines.
+    pub power_w: f64,
+    /// The same for each GPU.
+    pub power_w_per_gpu: f64,
+    /// Watts of NICs, switches and transceivers.
+    pub network_power_w: f64,
+    /// The same for each GPU.
+    pub network_power_w_per_gpu: f64,
+    /// US dollars of all lines; for ratios only.
+    pub price_usd: f64,
+    /// Network switches.
+    pub switches: u64,
+    /// Network switches for 1,000 GPUs.
+    pub switches_per_1000_gpus: f64,
+    /// Network cables for each GPU.
+    pub cables_per_gpu: f64,
+    /// Roles of which no power is known.
+    pub without_power: Vec<&'static str>,
+    /// Roles of which no price is known.
+    pub without_price: Vec<&'static str>,
 }
 
 impl BillItem {
     fn new(role: &'static str, item: String, count: u64) -> Self {
-        Self { item, role, count, unit_power_w: None, unit_price_usd: None }
+        Self { item, role, count, unit_power_w: None, unit_price_usd: None, power_w: None, price_usd: None }
+    }
+
+    fn is_switch(&self) -> bool {
+        matches!(self.role, "leaf" | "spine" | "core")
+    }
+
+    fn is_cable(&self) -> bool {
+        matches!(self.role, "nic cable" | "uplink cable" | "core cable")
+    }
+}
+
+/// The sums of a bill for so many GPUs.
+#[must_use]
+pub fn totals(bill: &[BillItem], gpus: u64) -> Totals {
+    let each = |sum: f64| if gpus == 0 { 0.0 } else { sum / gpus as f64 };
+    let count = |which: fn(&BillItem) -> bool| bill.iter().filter(|b| which(b)).map(|b| b.count).sum::<u64>();
+    let unknown = |figure: fn(&BillItem) -> Option<f64>| {
+        let mut roles: Vec<&'static str> = bill.iter().filter(|b| figure(b).is_none()).map(|b| b.role).collect();
+        roles.dedup();
+        roles
+    };
+    let network = |b: &&BillItem| b.is_switch() || matches!(b.role, "nic" | "transceiver");
+    let power_w = bill.iter().filter_map(|b| b.power_w).sum();
+    let network_power_w = bill.iter().filter(network).filter_map(|b| b.power_w).sum();
+    let (switches, cables) = (count(BillItem::is_switch), count(BillItem::is_cable));
+    Totals {
+        power_w,
+        power_w_per_gpu: each(power_w),
+        network_power_w,
+        network_power_w_per_gpu: each(network_power_w),
+        price_usd: bill.iter().filter_map(|b| b.price_usd).sum(),
+        switches,
+        switches_per_1000_gpus: each(switches as f64 * 1000.0),
+        cables_per_gpu: each(cables as f64),
+        without_power: unknown(|b| if b.is_cable() { Some(0.0) } else { b.power_w }),
+        without_price: unknown(|b| b.price_usd),
     }
 }
 
@@ -32,7 +100,6 @@ impl BillItem {
 /// If a part is not in the catalogue that is given.
 pub fn bill_of_materials(fabric: &Fabric, catalogue: &Catalogue) -> Result<Vec<BillItem>, BuildError> {
     let spec = fabric.spec();
-    let nodes = fabric.nodes().len() as u64;
     let gpu = catalogue.gpu(&spec.node.gpu)?;
     let mut bill = vec![BillItem {
         unit_power_w: gpu.power_w,
@@ -55,33 +122,40 @@ pub fn bill_of_materials(fabric: &Fabric, catalogue: &Catalogue) -> Result<Vec<B
         };
         bill.push(item);
     }
-    let plan = fabric.plan();
-    if plan.leaves == 0 {
-        return Ok(bill);
-    }
-    let switch = catalogue.switch(&plan.switch)?;
-    bill.push(of_switch("leaf", switch, u64::from(plan.leaves)));
-    if plan.spines > 0 {
-        bill.push(of_switch("spine", switch, u64::from(plan.spines)));
-    }
-    let uplinks = u64::from(plan.leaves) * u64::from(plan.uplinks);
-    let runs = [
-        ("nic cable", spec.nic_cable_m, nodes * u64::from(plan.rails)),
-        ("uplink cable", spec.switch_cable_m, uplinks),
-    ];
-    let mut transceivers = 0;
-    let mut transceiver_power = None;
-    for (role, metres, count) in runs.into_iter().filter(|&(_, _, count)| count > 0) {
-        let cable = catalogue.cable(metres)?;
-        bill.push(BillItem::new(role, format!("{}, {metres} m, {}", cable.title, plan.rate), count));
-        transceivers += count * u64::from(cable.transceivers);
-        transceiver_power = cable.transceiver_power_w.or(transceiver_power);
-    }
-    if transceivers > 0 {
-        let item = BillItem::new("transceiver", format!("Transceiver, {} a side", plan.rate), transceivers);
-        bill.push(BillItem { unit_power_w: transceiver_power, ..item });
+    network(fabric, catalogue, &mut bill)?;
+    for item in &mut bill {
+        let all = |unit: Option<f64>| unit.map(|unit| unit * item.count as f64);
+        (item.power_w, item.price_usd) = (all(item.unit_power_w), all(item.unit_price_usd));
     }
     Ok(bill)
+}
+
+/// Switches by tier, cables by what they join, and the transceivers at their ends.
+fn network(fabric: &Fabric, catalogue: &Catalogue, bill: &mut Vec<BillItem>) -> Result<(), BuildError> {
+    let (spec, plan) = (fabric.spec(), fabric.plan());
+    for tier in &plan.tier {
+        bill.push(of_switch(tier.role.as_str(), catalogue.switch(&tier.switch)?, u64::from(tier.switches)));
+    }
+    let cables = &plan.cables;
+    let long = spec.core_cable_m.unwrap_or(spec.switch_cable_m);
+    let runs = [
+        ("nic cable", spec.nic_cable_m, cables.nic_leaf, plan.rate),
+        ("uplink cable", spec.switch_cable_m, cables.leaf_spine + cables.local, plan.uplink_rate),
+        ("core cable", long, cables.spine_core + cables.global, plan.core_rate),
+    ];
+    let mut transceivers: BTreeMap<Rate, (u64, Option<f64>)> = BTreeMap::new();
+    for (role, metres, count, rate) in runs.into_iter().filter(|&(_, _, count, _)| count > 0) {
+        let cable = catalogue.cable(metres)?;
+        bill.push(BillItem::new(role, format!("{}, {metres} m, {rate}", cable.title), count));
+        let at = transceivers.entry(rate).or_default();
+        at.0 += count * u64::from(cable.transceivers);
+        at.1 = cable.transceiver_power_w.or(at.1);
+    }
+    for (rate, (count, power)) in transceivers.into_iter().filter(|(_, (count, _))| *count > 0) {
+        let item = BillItem::new("transceiver", format!("Transceiver, {rate} a side"), count);
+        bill.push(BillItem { unit_power_w: power, ..item });
+    }
+    Ok(())
 }
 
 fn of_switch(role: &'static str, switch: &Row<Switch>, count: u64) -> BillItem {

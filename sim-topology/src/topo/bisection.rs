@@ -1,11 +1,14 @@
 //! What crosses between two halves of the cluster.
 
-use petgraph::algo::ford_fulkerson;
+use std::collections::BTreeMap;
+
+use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::unionfind::UnionFind;
 use serde::Serialize;
 
-use crate::device::{DeviceId, DeviceKind, LinkClass};
-use crate::fabric::Fabric;
+use crate::device::{DeviceId, DeviceKind, Link, LinkClass};
+use crate::fabric::{Fabric, FabricKind, SwitchPlace};
 
 /// Bisection rates in GB/s, one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -16,47 +19,137 @@ pub struct Bisection {
     /// What the NICs of half of the nodes inject; absent without a network.
     #[serde(rename = "nic_GBps")]
     pub nic_gbyte: Option<f64>,
-    /// Half of what all leaves send up; absent without uplinks.
+    /// Half of what all leaves send up (all groups of a dragonfly send out); absent without uplinks.
     #[serde(rename = "uplink_GBps")]
     pub uplink_gbyte: Option<f64>,
+    /// Half of what all spines send up; absent without cores.
+    #[serde(rename = "core_GBps")]
+    pub core_gbyte: Option<f64>,
     /// From the first half of the domains to the second, over the network; as `domain` where there is one only.
     #[serde(rename = "overall_GBps")]
     pub overall_gbyte: f64,
 }
 
-/// The bisection of `fabric`, tier by tier.
+/// The bisection of `fabric`, tier by tier; dead links carry nothing.
 #[must_use]
 pub fn bisection(fabric: &Fabric) -> Bisection {
     let domain_gbyte = inside_domain(fabric);
     let plan = fabric.plan();
-    let rate = plan.rate.as_gbyte();
     let network = plan.leaves > 0;
     let domains = fabric.nodes().last().map_or(1, |n| n.domain + 1);
-    let half_nics = |nodes: u64| (nodes * u64::from(plan.rails)) as f64 * rate;
+    let half_nics = |nodes: u64| (nodes * u64::from(plan.rails)) as f64 * plan.nic_rate().as_gbyte();
     let smaller_half = (fabric.nodes().len() / 2) as u64;
+    let tier = |counts: fn(&SwitchPlace, &SwitchPlace) -> bool| {
+        let sum: u64 = switch_links(fabric).filter(|(_, a, b)| counts(a, b)).map(|(link, ..)| link.rate.get()).sum();
+        sum as f64 / 2e9
+    };
+    let dragonfly = plan.kind == FabricKind::Dragonfly;
+    let joined = if dragonfly { plan.cables.global > 0 } else { plan.spines > 0 };
+    let leaves = if dragonfly { tier(|a, b| a.pod != b.pod) } else { tier(|a, b| a.tier() == 0 && b.tier() == 1) };
     Bisection {
         domain_gbyte,
         nic_gbyte: network.then(|| half_nics(smaller_half)),
-        uplink_gbyte: (plan.uplinks > 0).then(|| f64::from(plan.leaves) * f64::from(plan.uplinks) * rate / 2.0),
-        overall_gbyte: if domains < 2 || !network { domain_gbyte } else { across_domains(fabric, domains / 2) },
+        uplink_gbyte: joined.then_some(leaves),
+        core_gbyte: (plan.cores > 0).then(|| tier(|a, b| a.tier() == 1 && b.tier() == 2)),
+        overall_gbyte: match (domains, network, dragonfly) {
+            (..2, ..) | (_, false, _) => domain_gbyte,
+            (_, _, true) => across_groups(fabric, domains / 2),
+            _ => across_domains(fabric, domains / 2),
+        },
     }
 }
 
-/// From the first `domains` domains to the others: what a leaf joins by itself, and what goes over the spines.
-fn across_domains(fabric: &Fabric, domains: u32) -> f64 {
-    let plan = fabric.plan();
-    let mut ports = vec![(0u64, 0u64); plan.leaves as usize];
-    for (number, node) in fabric.nodes().iter().enumerate() {
-        for rail in 0..plan.rails {
-            let leaf = &mut ports[plan.leaf_of(number as u32, rail) as usize];
-            *(if node.domain < domains { &mut leaf.0 } else { &mut leaf.1 }) += 1;
+/// The live links between switches, with where their ends stand.
+fn switch_links(fabric: &Fabric) -> impl Iterator<Item = (&Link, SwitchPlace, SwitchPlace)> {
+    let place = |id| fabric.switch_place(id);
+    let links = fabric.links().iter().rev().take_while(|link| link.class.is_network());
+    links.filter(|l| l.alive).filter_map(move |link| Some((link, place(link.from)?, place(link.to)?)))
+}
+
+/// What the first half sends and the second takes at a switch or a group of them, in B/s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Halves {
+    first: u64,
+    second: u64,
+    up: u64,
+}
+
+impl Halves {
+    /// What meets here; what is left goes up as far as there is room.
+    fn meet(self, above: &mut Self) -> u64 {
+        above.first += self.first.saturating_sub(self.second).min(self.up);
+        above.second += self.second.saturating_sub(self.first).min(self.up);
+        self.first.min(self.second)
+    }
+}
+
+/// NIC rate on each leaf, from the first `domains` domains and from the others, by switch number.
+fn on_leaves(fabric: &Fabric, domains: u32) -> Vec<Halves> {
+    let mut halves = vec![Halves::default(); fabric.devices().iter().filter(|d| d.kind.is_network_switch()).count()];
+    for node in fabric.nodes() {
+        for port in node.nics.iter().flat_map(|&nic| fabric.attached(nic)) {
+            let link = fabric.link(port.up);
+            let leaf = &mut halves[fabric.switch_number(port.leaf)];
+            if link.alive {
+                *(if node.domain < domains { &mut leaf.first } else { &mut leaf.second }) += link.rate.get();
+            }
         }
     }
-    let uplinks = u64::from(plan.uplinks);
-    let local: u64 = ports.iter().map(|&(a, b)| a.min(b)).sum();
-    let out: u64 = ports.iter().map(|&(a, b)| a.saturating_sub(b).min(uplinks)).sum();
-    let into: u64 = ports.iter().map(|&(a, b)| b.saturating_sub(a).min(uplinks)).sum();
-    (local + out.min(into)) as f64 * plan.rate.as_gbyte()
+    halves
+}
+
+/// From the first `domains` domains to the others: what a leaf joins by itself, what the spines of a pod join, and what
+/// goes over the cores. Switches of a tier share evenly, as they are cabled.
+fn across_domains(fabric: &Fabric, domains: u32) -> f64 {
+    let mut leaves = on_leaves(fabric, domains);
+    let n = leaves.len();
+    let mut pods = UnionFind::<u32>::new(n);
+    let mut cores = UnionFind::<u32>::new(n);
+    for (link, from, to) in switch_links(fabric) {
+        let ends = [link.from, link.to].map(|end| fabric.switch_number(end) as u32);
+        cores.union(ends[0], ends[1]);
+        if from.tier().max(to.tier()) < 2 {
+            pods.union(ends[0], ends[1]);
+        }
+    }
+    let mut above = vec![Halves::default(); n];
+    for (link, from, to) in switch_links(fabric).filter(|(_, from, to)| from.tier() < to.tier()) {
+        let number = fabric.switch_number(link.from);
+        let at = if from.tier() == 0 { &mut leaves[number] } else { &mut above[pods.find(number as u32) as usize] };
+        debug_assert!(to.tier() > 0);
+        at.up += link.rate.get();
+    }
+    let mut met = 0;
+    for (number, leaf) in leaves.into_iter().enumerate() {
+        met += leaf.meet(&mut above[pods.find(number as u32) as usize]);
+    }
+    let mut top = vec![Halves::default(); n];
+    for (number, pod) in above.into_iter().enumerate() {
+        met += pod.meet(&mut top[cores.find(number as u32) as usize]);
+    }
+    met += top.iter().map(|t| t.first.min(t.second)).sum::<u64>();
+    met as f64 / 1e9
+}
+
+/// The same in a dragonfly, as the largest flow over its routers.
+fn across_groups(fabric: &Fabric, domains: u32) -> f64 {
+    let routers = on_leaves(fabric, domains);
+    let mut graph: DiGraph<(), u64> = DiGraph::new();
+    let ids: Vec<NodeIndex> = routers.iter().map(|_| graph.add_node(())).collect();
+    let mut rates: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for (link, ..) in switch_links(fabric) {
+        *rates.entry((fabric.switch_number(link.from), fabric.switch_number(link.to))).or_insert(0) += link.rate.get();
+    }
+    for ((from, to), rate) in rates {
+        graph.add_edge(ids[from], ids[to], rate);
+    }
+    let (source, sink) = (graph.add_node(()), graph.add_node(()));
+    for (&id, router) in ids.iter().zip(&routers) {
+        graph.add_edge(source, id, router.first);
+        graph.add_edge(id, sink, router.second);
+    }
+    let (flow, _) = dinics(&graph, source, sink);
+    flow as f64 / 1e9
 }
 
 /// The largest flow from the first half of the GPUs of the first domain to the second half: over NVLink, or over PCIe
@@ -93,6 +186,6 @@ fn largest_flow(fabric: &Fabric, counts: impl Fn(LinkClass) -> bool) -> f64 {
         let (from, to) = if i < half { (source, gpu) } else { (gpu, sink) };
         graph.add_edge(from, to, u64::MAX / 4096);
     }
-    let (flow, _) = ford_fulkerson(&graph, source, sink);
+    let (flow, _) = dinics(&graph, source, sink);
     flow as f64 / 1e9
 }

@@ -1,58 +1,204 @@
 //! How many links lie between GPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::device::Node;
+use super::classes::{NodeClasses, Relation};
+use crate::device::DeviceId;
 use crate::fabric::Fabric;
-use crate::route::{Route, RouteRequest};
+use crate::route::RouteRequest;
 
 /// Ordered pairs of different GPUs by the number of links of their route (NVLink where there is one; no relays).
 ///
-/// Nodes on the same leaves are alike, so that one pair of nodes stands for all of its sort.
+/// Pairs without a path are left out: those from rail to rail of a rail-only fabric, and what faults cut off. The work
+/// grows with the nodes and with the square of the leaves that differ in what they are cabled to, not with the pairs.
 #[must_use]
 pub fn hop_histogram(fabric: &Fabric) -> BTreeMap<u32, u64> {
-    let nodes = fabric.nodes();
-    let block_of = |node: usize| node / (fabric.plan().nodes_per_leaf.max(1) as usize);
-    let blocks = block_of(nodes.len() - 1) + 1;
-    // Pairs of nodes of different domains, by block; what is in one domain is taken out below.
-    let size = |block: usize| (0..nodes.len()).filter(|&n| block_of(n) == block).count() as u64;
-    let sizes: Vec<u64> = (0..blocks).map(size).collect();
-    let mut count: Vec<u64> = (0..blocks * blocks).map(|i| sizes[i / blocks] * sizes[i % blocks]).collect();
+    let classes = NodeClasses::new(fabric);
     let mut histogram = BTreeMap::new();
-    let per_domain = fabric.nodes_per_domain() as usize;
-    for a in 0..nodes.len() {
-        let first = a / per_domain * per_domain;
-        for b in first..(first + per_domain).min(nodes.len()) {
-            count[block_of(a) * blocks + block_of(b)] -= 1;
+    let mut places = None;
+    for pairs in classes.pairs(fabric) {
+        let (a, b) = pairs.nodes;
+        let (a, b) = (&fabric.nodes()[a], &fabric.nodes()[b]);
+        let mut ways: BTreeMap<(u32, u32), BTreeMap<u32, u64>> = BTreeMap::new();
+        for &from in &a.gpus {
+            for &to in b.gpus.iter().filter(|&&to| to != from) {
+                if pairs.relation != Relation::Apart {
+                    if let Ok(route) = fabric.route(&RouteRequest::auto(from, to)) {
+                        *histogram.entry(route.links.len() as u32).or_insert(0) += pairs.count;
+                    }
+                } else if let Some((src, dst)) = fabric.auto_nics(from, to)
+                    && let Some(inside) = links_inside(fabric, [from, src, dst, to])
+                {
+                    let nics = (fabric.rail_of(src), fabric.rail_of(dst));
+                    *ways.entry(nics).or_default().entry(inside).or_insert(0) += 1;
+                }
+            }
         }
-    }
-    let n = nodes.len() as u64;
-    let (full, rest) = (n / per_domain as u64, n % per_domain as u64);
-    let pairs_within = full * (per_domain as u64) * (per_domain as u64 - 1) + rest * rest.saturating_sub(1);
-    add(fabric, &nodes[0], &nodes[0], n, &mut histogram);
-    if let (Some(other), true) = (nodes.get(1), pairs_within > 0) {
-        add(fabric, &nodes[0], other, pairs_within, &mut histogram);
-    }
-    for from in 0..blocks {
-        for to in 0..blocks {
-            let count = count[from * blocks + to];
-            let members = |block| (0..nodes.len()).filter(move |&n| block_of(n) == block);
-            let apart =
-                members(from).find_map(|a| members(to).find(|&b| nodes[a].domain != nodes[b].domain).map(|b| (a, b)));
-            if let (Some((a, b)), true) = (apart, count > 0) {
-                add(fabric, &nodes[a], &nodes[b], count, &mut histogram);
+        for (nics, inside) in ways {
+            let places = places.get_or_insert_with(|| Places::new(fabric));
+            let apart = places.distances(fabric, &classes, pairs.classes, nics);
+            for (&hops, &combinations) in &inside {
+                for (&links, &count) in &apart {
+                    *histogram.entry(hops + 2 + links).or_insert(0) += combinations * count;
+                }
             }
         }
     }
     histogram
 }
 
-fn add(fabric: &Fabric, a: &Node, b: &Node, count: u64, histogram: &mut BTreeMap<u32, u64>) {
-    for &from in &a.gpus {
-        for &to in b.gpus.iter().filter(|&&to| to != from) {
-            if let Ok(Route { links, .. }) = fabric.route(&RouteRequest::auto(from, to)) {
-                *histogram.entry(links.len() as u32).or_insert(0) += count;
+/// The links of a route inside the two nodes: from a GPU to its NIC, from a NIC to its GPU.
+fn links_inside(fabric: &Fabric, stations: [DeviceId; 4]) -> Option<u32> {
+    let [from, src, dst, to] = stations;
+    if let (Ok(route), Some(links)) =
+        (fabric.route(&RouteRequest::auto(from, to)), fabric.switch_links_between(src, dst))
+    {
+        return (route.links.len() as u32).checked_sub(links + 2);
+    }
+    // This pair has no path; others of its sort may.
+    let count =
+        |a, b| if a == b { Some(0) } else { Some(fabric.route(&RouteRequest::auto(a, b)).ok()?.links.len() as u32) };
+    Some(count(from, src)? + count(dst, to)?)
+}
+
+/// Where NICs are cabled to: the leaves of their ports. Leaves that see the same live switches are as far from all others.
+struct Places {
+    /// Place of each NIC: `[node * NICs + NIC]`.
+    of: Vec<u32>,
+    rails: u32,
+    /// Class of each place.
+    class: Vec<u32>,
+    /// A NIC of the first place of each class, and one of another place of it.
+    examples: Vec<(DeviceId, Option<DeviceId>)>,
+    known: HashMap<(u32, u32), Option<u32>>,
+}
+
+impl Places {
+    fn new(fabric: &Fabric) -> Self {
+        let leaf_class = leaf_classes(fabric);
+        let mut places: HashMap<Vec<DeviceId>, u32> = HashMap::new();
+        let mut classes: HashMap<Vec<u32>, u32> = HashMap::new();
+        let (mut of, mut class, mut examples) = (Vec::new(), Vec::new(), Vec::new());
+        for &nic in fabric.nodes().iter().flat_map(|n| &n.nics) {
+            let leaves: Vec<DeviceId> = fabric.leaves_of(nic).collect();
+            let kinds: Vec<u32> = leaves.iter().map(|l| leaf_class.get(l).copied().unwrap_or(0)).collect();
+            let place = *places.entry(leaves).or_insert_with(|| {
+                let number = classes.len() as u32;
+                let kind = *classes.entry(kinds).or_insert(number);
+                if kind as usize == examples.len() {
+                    examples.push((nic, None));
+                } else {
+                    let example: &mut (DeviceId, Option<DeviceId>) = &mut examples[kind as usize];
+                    example.1.get_or_insert(nic);
+                }
+                class.push(kind);
+                class.len() as u32 - 1
+            });
+            of.push(place);
+        }
+        let rails = fabric.nodes().first().map_or(0, |n| n.nics.len() as u32);
+        Self { of, rails, class, examples, known: HashMap::new() }
+    }
+
+    fn place(&self, node: usize, nic: u32) -> usize {
+        self.of[node * self.rails as usize + nic as usize] as usize
+    }
+
+    /// Links between different places of two classes.
+    fn between(&mut self, fabric: &Fabric, a: u32, b: u32) -> Option<u32> {
+        let examples = &self.examples;
+        *self.known.entry((a, b)).or_insert_with(|| {
+            let from = examples[a as usize].0;
+            let to = if a == b { examples[b as usize].1? } else { examples[b as usize].0 };
+            fabric.switch_links_between(from, to)
+        })
+    }
+
+    /// Ordered pairs of nodes of two classes and domains by the links between the leaves of NIC `nics.0` and `nics.1`.
+    fn distances(
+        &mut self,
+        fabric: &Fabric,
+        classes: &NodeClasses,
+        (a, b): (u32, u32),
+        nics: (u32, u32),
+    ) -> BTreeMap<u32, u64> {
+        let count = |members: &[usize], nic: u32| {
+            let mut at: BTreeMap<usize, u64> = BTreeMap::new();
+            for &node in members {
+                *at.entry(self.place(node, nic)).or_insert(0) += 1;
+            }
+            at
+        };
+        let (from, to) = (count(classes.members(a), nics.0), count(classes.members(b), nics.1));
+        let by_class = |at: &BTreeMap<usize, u64>| {
+            let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+            for (&place, n) in at {
+                *sums.entry(self.class[place]).or_insert(0) += n;
+            }
+            sums
+        };
+        let (from_class, to_class) = (by_class(&from), by_class(&to));
+        // Pairs on one place, which are no link apart, and pairs in one domain, which are not asked for.
+        let mut near: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut zero = 0i64;
+        for (place, n) in &from {
+            let same = (n * to.get(place).unwrap_or(&0)) as i64;
+            zero += same;
+            *near.entry(self.class[*place]).or_insert(0) += same;
+        }
+        let mut inside: BTreeMap<(u32, u32), i64> = BTreeMap::new();
+        let nodes = fabric.nodes();
+        for &x in classes.members(a) {
+            let domain = nodes[x].domain;
+            let first = nodes[..x].iter().rev().take_while(|n| n.domain == domain).count();
+            let mates = nodes[x..].iter().take_while(|n| n.domain == domain).count();
+            for y in (x - first..x + mates).filter(|&y| classes.of[y] == b) {
+                let (s, d) = (self.place(x, nics.0), self.place(y, nics.1));
+                if s == d {
+                    zero -= 1;
+                } else {
+                    *inside.entry((self.class[s], self.class[d])).or_insert(0) += 1;
+                }
             }
         }
+        let mut distances = BTreeMap::new();
+        let mut add = |links: u32, count: i64| {
+            if count > 0 {
+                *distances.entry(links).or_insert(0) += count as u64;
+            }
+        };
+        add(0, zero);
+        for (&s, &n) in &from_class {
+            for (&d, &m) in &to_class {
+                let same = if s == d { near.get(&s).copied().unwrap_or(0) } else { 0 };
+                let count = (n * m) as i64 - same - inside.get(&(s, d)).copied().unwrap_or(0);
+                if count > 0
+                    && let Some(links) = self.between(fabric, s, d)
+                {
+                    add(links, count);
+                }
+            }
+        }
+        distances
     }
+}
+
+/// The class of each leaf: those with the same live neighbours are alike.
+fn leaf_classes(fabric: &Fabric) -> HashMap<DeviceId, u32> {
+    let mut neighbours: BTreeMap<DeviceId, Vec<DeviceId>> = BTreeMap::new();
+    for link in fabric.links().iter().rev().take_while(|l| l.class.is_network()) {
+        let leaf = |id| fabric.switch_place(id).is_some_and(|place| place.tier() == 0);
+        if leaf(link.from) && fabric.switch_place(link.to).is_some() && link.alive {
+            neighbours.entry(link.from).or_default().push(link.to);
+        }
+    }
+    let mut known: BTreeMap<Vec<DeviceId>, u32> = BTreeMap::new();
+    let mut classes = HashMap::new();
+    for (leaf, mut seen) in neighbours {
+        seen.sort_unstable();
+        seen.dedup();
+        let next = known.len() as u32 + 1;
+        classes.insert(leaf, *known.entry(seen).or_insert(next));
+    }
+    classes
 }

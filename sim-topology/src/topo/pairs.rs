@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::classes::NodeClasses;
 use crate::device::DeviceId;
 use crate::fabric::Fabric;
 use crate::route::PairKind;
@@ -57,23 +58,17 @@ pub fn pair_kind(fabric: &Fabric, from: DeviceId, to: DeviceId, pxn: bool) -> Pa
 
 /// Counts all ordered pairs of GPUs by kind.
 ///
-/// Nodes are alike, so that it is enough to look at one pair of nodes of each sort: the same node, two nodes of one
-/// NVLink domain, nodes of two domains.
+/// Nodes of a class are alike, so that it is enough to look at one pair of nodes of each sort: the same node, two nodes of
+/// one NVLink domain, nodes of two domains.
 #[must_use]
 pub fn pairs(fabric: &Fabric, pxn: bool) -> Pairs {
     let nodes = fabric.nodes();
-    let n = nodes.len() as u64;
-    let per_domain = u64::from(fabric.nodes_per_domain());
-    let (full, rest) = (n / per_domain, n % per_domain);
-    let within = full * per_domain * (per_domain - 1) + rest * rest.saturating_sub(1);
-    let across = n * (n - 1) - within;
-    let sorts = [(Some(0), n), (Some(1), within), (nodes.iter().position(|x| x.domain != nodes[0].domain), across)];
     let mut pairs = Pairs::default();
-    for (other, count) in sorts {
-        let Some(other) = other.and_then(|i| nodes.get(i)).filter(|_| count > 0) else { continue };
-        for &from in &nodes[0].gpus {
-            for &to in other.gpus.iter().filter(|&&to| to != from) {
-                pairs.add(pair_kind(fabric, from, to, pxn), count);
+    for sort in NodeClasses::new(fabric).pairs(fabric) {
+        let (a, b) = sort.nodes;
+        for &from in &nodes[a].gpus {
+            for &to in nodes[b].gpus.iter().filter(|&&to| to != from) {
+                pairs.add(pair_kind(fabric, from, to, pxn), sort.count);
             }
         }
     }

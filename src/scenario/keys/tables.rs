@@ -1,8 +1,9 @@
 //! The tables of a scenario.
 
+use super::fabric::FABRIC;
 use super::{CATALOGUE, KeySpec, Kind, TableSpec, key};
 
-const COUNT: Kind = Kind::Integer(1, 1_000_000);
+pub(super) const COUNT: Kind = Kind::Integer(1, 1_000_000);
 
 /// The names of operations, as nccl-tests spells them.
 pub(crate) const OPERATIONS: &[&str] =
@@ -14,8 +15,6 @@ pub(crate) const PROTOCOLS: &[&str] = &["LL", "LL128", "Simple"];
 /// nccl-tests' data types.
 pub(crate) const DATATYPES: &[&str] =
     &["float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2"];
-/// The fabrics that can be built.
-pub(crate) const FABRICS: &[&str] = &["rail-optimized", "leaf-spine", "single-switch"];
 /// The transports.
 pub(crate) const TRANSPORTS: &[&str] = &["infiniband", "roce", "efa", "tcp", "tcpxo"];
 /// The patterns of transfers.
@@ -72,35 +71,6 @@ pub static ROOT: TableSpec = TableSpec {
     ],
 };
 
-static FABRIC: TableSpec = TableSpec {
-    name: "fabric",
-    doc: "Switches and cables. Counts left out are the smallest that fit.",
-    keys: &[
-        key(
-            "kind",
-            Kind::Choice(FABRICS),
-            "How leaves are wired: NIC r of every node to the leaves of rail r; nodes filled into leaves one after the \
-             other; one big switch.",
-        )
-        .default("rail-optimized"),
-        key("leaves", COUNT, "Number of leaf switches in all. Without it, as many as the NICs need."),
-        key("spines", COUNT, "Number of spine switches. Without it, from `oversubscription`."),
-        key(
-            "oversubscription",
-            Kind::Number(0.01, 1000.0),
-            "Rate into a leaf from its NICs over its rate to the spines: 1 is non-blocking, 2 halves what can leave, \
-             0.5 has spare uplinks. Without it and without `spines`, 1.",
-        ),
-        key(
-            "switch",
-            Kind::Named("a catalogue name", "qm9700"),
-            "Model of leaves and spines; its radix bounds the ports.",
-        ),
-        key("nic_cable", Kind::Length, "Length of the cables between NICs and leaves.").default("3 m"),
-        key("switch_cable", Kind::Length, "Length of the cables between leaves and spines.").default("20 m"),
-    ],
-};
-
 static TRANSPORT: TableSpec = TableSpec {
     name: "transport",
     doc: "The protocol between NICs.",
@@ -114,9 +84,10 @@ static TRANSPORT: TableSpec = TableSpec {
         key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
         key(
             "path_choice",
-            Kind::Choice(&["hash", "destination"]),
-            "How one of several equal paths is taken: by a hash of the flow (ECMP), or by the destination as InfiniBand's \
-             static tables do. Without it, what the transport's switches do.",
+            Kind::Choice(&["hash", "destination", "min-hop"]),
+            "How one of several equal paths is taken: by a hash of the flow (ECMP); by the destination (d-mod-k, as fat-tree \
+             tables of InfiniBand do); or dealt in turn at each switch (min-hop tables). Without it, what the transport's \
+             switches do: destination on InfiniBand, else hash.",
         ),
     ],
 };

@@ -1,0 +1,77 @@
+//! The keys of `[fabric]`.
+
+use super::tables::COUNT;
+use super::{Kind, TableSpec, key};
+
+/// The fabrics that can be built.
+const FABRICS: &[&str] =
+    &["rail-optimized", "leaf-spine", "single-switch", "rail-only", "fat-tree", "dual-tor", "multi-plane", "dragonfly"];
+
+pub(super) static FABRIC: TableSpec = TableSpec {
+    name: "fabric",
+    doc: "Switches and cables. Counts are totals over pods and planes; those left out are the smallest that fit.",
+    keys: &[
+        key(
+            "kind",
+            Kind::Choice(FABRICS),
+            "How leaves are wired: NIC r of every node to the leaves of rail r; nodes filled into leaves one after the \
+             other; one big switch; rails that no switch joins; the k-ary fat tree; two ports a NIC to a pair of leaves; \
+             each port of a NIC in a network of its own; groups of routers. `docs/fabrics.md` has each with its arithmetic.",
+        )
+        .default("rail-optimized"),
+        key("tiers", Kind::Integer(1, 3), "Tiers of switches. Without it, the fewest that do."),
+        key("leaves", COUNT, "Number of leaf switches. Without it, as many as the NICs need."),
+        key("spines", COUNT, "Number of spine switches. Without it, from `oversubscription`."),
+        key("cores", COUNT, "Number of core switches; asks for a third tier. Without it, as many as the spines need."),
+        key("pods", COUNT, "Number of pods (leaves that share spines); asks for a third tier."),
+        key("pod_nodes", COUNT, "Nodes of a pod, in place of `pods`; the last pod may be smaller."),
+        key(
+            "oversubscription",
+            Kind::PerTier(0.01, 1000.0),
+            "Rate into a leaf from its NICs over its rate to the spines: 1 is non-blocking, 2 halves what can leave, \
+             0.5 has spare uplinks. As an array, the second is that of the spines to the cores: [1, 7]. Without it and \
+             without `spines`, 1.",
+        ),
+        key(
+            "planes",
+            Kind::Integer(1, 16),
+            "Of multi-plane and dual-tor fabrics: into how many networks the ports of a NIC go, its rate shared among them. \
+             A dual-tor fabric of 1 plane has both leaves of a pair under the same spines. Without it, 2.",
+        ),
+        key("k", Kind::Integer(2, 1024), "Of a fat tree: ports of its switches. Without it, the least that fits."),
+        key("dragonfly", Kind::Table(&DRAGONFLY), "Of a dragonfly: its shape. Without it, the least balanced one."),
+        key(
+            "switch",
+            Kind::Named("a catalogue name", "qm9700"),
+            "Model of the leaves, and of spines and cores unless they are named; its radix bounds the ports.",
+        ),
+        key("spine_switch", Kind::Named("a catalogue name", "7800r4"), "Model of the spines. Without it, the leaves'."),
+        key("core_switch", Kind::Named("a catalogue name", "7800r4"), "Model of the cores. Without it, the spines'."),
+        key(
+            "uplink",
+            Kind::Rate,
+            "Rate of a link between leaf and spine. Without it, that of a NIC port. A slower link takes a part of a port, \
+             as far as the switch can split it.",
+        ),
+        key("core_link", Kind::Rate, "Rate of a link between spine and core. Without it, that of `uplink`."),
+        key("nic_cable", Kind::Length, "Length of the cables between NICs and leaves.").default("3 m"),
+        key("switch_cable", Kind::Length, "Length of the cables between leaves and spines (inside a dragonfly's group).")
+            .default("20 m"),
+        key(
+            "core_cable",
+            Kind::Length,
+            "Length of the cables between spines and cores (between a dragonfly's groups). Without it, `switch_cable`.",
+        ),
+    ],
+};
+
+static DRAGONFLY: TableSpec = TableSpec {
+    name: "fabric.dragonfly",
+    doc: "The shape of a dragonfly; balanced where a = 2p = 2h. At most a x h + 1 groups see each other.",
+    keys: &[
+        key("p", Kind::Integer(1, 1024), "NIC ports of a router.").required(),
+        key("a", Kind::Integer(1, 1024), "Routers of a group, joined all to all.").required(),
+        key("h", Kind::Integer(1, 1024), "Links of a router to other groups.").required(),
+        key("groups", COUNT, "Number of groups. Without it, as many as the NICs need."),
+    ],
+};
