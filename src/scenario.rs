@@ -16,6 +16,7 @@ pub mod presets;
 mod profile;
 mod quantity;
 mod reference;
+mod reference_cluster;
 mod schema;
 mod software;
 mod starter;

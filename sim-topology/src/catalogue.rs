@@ -4,6 +4,7 @@
 //! single keys may differ from their row. A `recalled` figure is one that was not re-checked against a data sheet: it is
 //! shown as provisional. [`Catalogue::with_rows`] lays rows of a user's own upon it.
 
+mod cluster;
 mod entry;
 mod own;
 mod rows;
@@ -11,6 +12,7 @@ mod table;
 
 use std::sync::LazyLock;
 
+pub use cluster::{Cluster, Published};
 pub use entry::{Entry, Figure, Source};
 pub use own::{Change, ChangedFigure, OwnRow, OwnRowError, OwnRowFault};
 pub use rows::{
@@ -101,6 +103,7 @@ kinds! {
     transports: TransportPreset = "transport", "transport", "transports.toml";
     latencies: Latency = "latency", "latency", "latency.toml";
     cables: Cable = "cable", "cable", "cables.toml";
+    clusters: Cluster = "cluster", "cluster", "clusters.toml";
 }
 
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| match Catalogue::parse_embedded() {
@@ -164,6 +167,19 @@ impl Catalogue {
     /// All node systems in the order of the data file.
     pub fn systems(&self) -> impl Iterator<Item = &Row<System>> {
         self.systems.rows()
+    }
+
+    /// The reference cluster called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn cluster(&self, name: &str) -> Result<&Row<Cluster>, UnknownName> {
+        self.clusters.get(name)
+    }
+
+    /// All reference clusters in the order of the data file.
+    pub fn clusters(&self) -> impl Iterator<Item = &Row<Cluster>> {
+        self.clusters.rows()
     }
 
     /// All network switches in the order of the data file.

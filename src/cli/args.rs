@@ -60,6 +60,9 @@ pub(super) struct Output {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(super) struct System {
+    /// A reference cluster, by its name in `fabricsim catalog`
+    #[arg(long, value_name = "NAME")]
+    pub(super) cluster: Option<String>,
     /// The node, by its name in `fabricsim catalog`
     #[arg(long, value_name = "NAME")]
     pub(super) system: Option<String>,
@@ -93,6 +96,11 @@ pub(super) struct System {
 }
 
 impl System {
+    /// Whether the flags say which nodes there are.
+    pub(super) fn names_one(&self) -> bool {
+        self.system.is_some() || self.cluster.is_some()
+    }
+
     /// The flags as keys of a scenario.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, Failure> {
         let mut out = Vec::new();
@@ -101,6 +109,7 @@ impl System {
                 out.push(Setting::text(flag, key, value));
             }
         };
+        text("--cluster", "cluster", &self.cluster);
         text("--system", "system", &self.system);
         text("--nics", "nics", &self.nics);
         text("--fabric", "fabric.kind", &self.fabric);

@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return Err(Failure::of(Exit::Usage, fault.help("leave one of the two out")));
     }
     let input = args::input(args.scenario.as_ref())?;
-    if input == Input::Flags && args.system.system.is_none() {
+    if input == Input::Flags && !args.system.names_one() {
         return Err(args::no_cluster("bench all_reduce"));
     }
     let loaded = context.load(&input, settings(args, op)?)?;

@@ -48,7 +48,7 @@ Examples:
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input = args::input(args.scenario.as_ref())?;
-    if input == Input::Flags && args.system.system.is_none() {
+    if input == Input::Flags && !args.system.names_one() {
         return Err(args::no_cluster("check"));
     }
     let mut settings = args.system.settings()?;

@@ -42,7 +42,7 @@ Examples:
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (scenario, from, to) = match args.words.as_slice() {
         [scenario, from, to] => (Some(PathBuf::from(scenario)), from, to),
-        [from, to] if args.system.system.is_some() => (None, from, to),
+        [from, to] if args.system.names_one() => (None, from, to),
         _ => {
             let fault = Diagnostic::new(Code::BadArgument, "`path` takes a scenario and two devices")
                 .help("fabricsim path cluster.toml node0.gpu0 node1.gpu0")

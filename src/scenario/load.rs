@@ -100,6 +100,7 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
             apply(&mut table, setting, diagnostics);
         }
     }
+    table = super::reference_cluster::under(table, diagnostics);
     if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
         profile.node.flatten();
     }

@@ -7,7 +7,10 @@ use crate::testing::{build, cluster, node, system};
 use crate::{Catalogue, DeviceKind, RouteRequest};
 
 fn refused(spec: &FabricSpec) -> BuildError {
-    Fabric::build(spec, Catalogue::builtin()).err().expect("refused")
+    match Fabric::build(spec, Catalogue::builtin()) {
+        Err(error) => error,
+        Ok(_) => panic!("built"),
+    }
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub(super) struct NodePairs {
     pub(super) count: u64,
 }
 
+/// Two different nodes of a domain.
+type Example = Option<(usize, usize)>;
+
 /// The classes of nodes: those of one interior with the same dead parts are alike.
 #[derive(Clone, Debug)]
 pub(super) struct NodeClasses {
@@ -71,7 +74,7 @@ impl NodeClasses {
             })
             .collect();
         // Of each domain the nodes by class; `within` counts pairs in a domain, a node with itself among them.
-        let mut within: BTreeMap<(u32, u32), (u64, Option<(usize, usize)>)> = BTreeMap::new();
+        let mut within: BTreeMap<(u32, u32), (u64, Example)> = BTreeMap::new();
         let mut start = 0;
         while start < nodes.len() {
             let domain = nodes[start].domain;

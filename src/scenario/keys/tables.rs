@@ -41,6 +41,11 @@ pub static ROOT: TableSpec = TableSpec {
         ),
         key("seed", Kind::Integer(0, i64::MAX), "Seed of all random streams; the same seed gives the same result.")
             .default("1"),
+        key(
+            "cluster",
+            Kind::Named("a catalogue name", "superpod-b200-4su"),
+            "A reference cluster: its system, nodes, network and transport hold where this file doesn't set them.",
+        ),
         key("system", Kind::Named("a catalogue name", "hgx-h100"), "The node, by its name in `fabricsim catalog`."),
         key("node", Kind::Table(&NODE), "The node, described in place of `system`."),
         key("nodes", COUNT, "How many nodes.").default("1"),
