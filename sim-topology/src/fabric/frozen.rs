@@ -386,6 +386,11 @@ impl Fabric {
         &self.templates[self.nodes[node as usize].template as usize]
     }
 
+    /// Where the network's switches stand: leaves, spines, cores.
+    pub fn switch_places(&self) -> impl Iterator<Item = SwitchPlace> {
+        self.switches.iter().copied()
+    }
+
     /// The interiors of nodes.
     pub(crate) fn templates(&self) -> &[NodeTemplate] {
         &self.templates

@@ -1,7 +1,5 @@
 //! What crosses between two halves of the cluster.
 
-use std::collections::BTreeMap;
-
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::unionfind::UnionFind;
@@ -131,25 +129,27 @@ fn across_domains(fabric: &Fabric, domains: u32) -> f64 {
     met as f64 / 1e9
 }
 
-/// The same in a dragonfly, as the largest flow over its routers.
+/// The same in a dragonfly, as the least cut between groups: all NICs of a half, or the links between the groups of the two
+/// halves with what a group shared by both holds of the other. Links inside a group are taken not to bind, as in a
+/// balanced dragonfly.
 fn across_groups(fabric: &Fabric, domains: u32) -> f64 {
-    let routers = on_leaves(fabric, domains);
-    let mut graph: DiGraph<(), u64> = DiGraph::new();
-    let ids: Vec<NodeIndex> = routers.iter().map(|_| graph.add_node(())).collect();
-    let mut rates: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for (link, ..) in switch_links(fabric) {
-        *rates.entry((fabric.switch_number(link.from), fabric.switch_number(link.to))).or_insert(0) += link.rate.get();
+    let mut groups = vec![Halves::default(); fabric.plan().pods as usize];
+    for (router, place) in on_leaves(fabric, domains).into_iter().zip(fabric.switch_places()) {
+        let group = &mut groups[place.pod as usize];
+        group.first += router.first;
+        group.second += router.second;
     }
-    for ((from, to), rate) in rates {
-        graph.add_edge(ids[from], ids[to], rate);
-    }
-    let (source, sink) = (graph.add_node(()), graph.add_node(()));
-    for (&id, router) in ids.iter().zip(&routers) {
-        graph.add_edge(source, id, router.first);
-        graph.add_edge(id, sink, router.second);
-    }
-    let (flow, _) = dinics(&graph, source, sink);
-    flow as f64 / 1e9
+    let cut = |with_first: fn(&Halves) -> bool| -> u64 {
+        let sides: Vec<bool> = groups.iter().map(with_first).collect();
+        let crosses =
+            |(_, from, to): &(&Link, SwitchPlace, SwitchPlace)| sides[from.pod as usize] && !sides[to.pod as usize];
+        let links: u64 = switch_links(fabric).filter(crosses).map(|(link, ..)| link.rate.get()).sum();
+        let others = groups.iter().zip(&sides).map(|(g, &first)| if first { g.second } else { g.first });
+        links + others.sum::<u64>()
+    };
+    let whole = |half: fn(&Halves) -> u64| groups.iter().map(half).sum::<u64>();
+    let cuts = [cut(|g| g.first > 0), cut(|g| g.second == 0), whole(|g| g.first), whole(|g| g.second)];
+    cuts.into_iter().min().unwrap_or(0) as f64 / 1e9
 }
 
 /// The largest flow from the first half of the GPUs of the first domain to the second half: over NVLink, or over PCIe

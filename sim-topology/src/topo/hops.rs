@@ -70,8 +70,14 @@ struct Places {
     class: Vec<u32>,
     /// A NIC of the first place of each class, and one of another place of it.
     examples: Vec<(DeviceId, Option<DeviceId>)>,
-    known: HashMap<(u32, u32), Option<u32>>,
+    /// Links between different places of two classes: `[class * classes + class]`.
+    known: Vec<u8>,
 }
+
+/// Not worked out yet.
+const UNKNOWN: u8 = u8::MAX;
+/// No path.
+const NONE: u8 = u8::MAX - 1;
 
 impl Places {
     fn new(fabric: &Fabric) -> Self {
@@ -97,21 +103,24 @@ impl Places {
             of.push(place);
         }
         let rails = fabric.nodes().first().map_or(0, |n| n.nics.len() as u32);
-        Self { of, rails, class, examples, known: HashMap::new() }
+        let known = vec![UNKNOWN; examples.len() * examples.len()];
+        Self { of, rails, class, examples, known }
     }
 
     fn place(&self, node: usize, nic: u32) -> usize {
         self.of[node * self.rails as usize + nic as usize] as usize
     }
 
-    /// Links between different places of two classes.
-    fn between(&mut self, fabric: &Fabric, a: u32, b: u32) -> Option<u32> {
-        let examples = &self.examples;
-        *self.known.entry((a, b)).or_insert_with(|| {
-            let from = examples[a as usize].0;
-            let to = if a == b { examples[b as usize].1? } else { examples[b as usize].0 };
-            fabric.switch_links_between(from, to)
-        })
+    /// Links between different places of two classes, `NONE` where there is no path.
+    fn between(&mut self, fabric: &Fabric, a: u32, b: u32) -> u8 {
+        let at = a as usize * self.examples.len() + b as usize;
+        if self.known[at] == UNKNOWN {
+            let from = self.examples[a as usize].0;
+            let to = if a == b { self.examples[b as usize].1 } else { Some(self.examples[b as usize].0) };
+            let links = to.and_then(|to| fabric.switch_links_between(from, to));
+            self.known[at] = links.and_then(|n| u8::try_from(n).ok()).unwrap_or(NONE).min(NONE);
+        }
+        self.known[at]
     }
 
     /// Ordered pairs of nodes of two classes and domains by the links between the leaves of NIC `nics.0` and `nics.1`.
@@ -161,25 +170,21 @@ impl Places {
                 }
             }
         }
-        let mut distances = BTreeMap::new();
-        let mut add = |links: u32, count: i64| {
-            if count > 0 {
-                *distances.entry(links).or_insert(0) += count as u64;
-            }
-        };
-        add(0, zero);
+        let mut counts = [0i64; 256];
+        counts[0] = zero;
         for (&s, &n) in &from_class {
             for (&d, &m) in &to_class {
-                let same = if s == d { near.get(&s).copied().unwrap_or(0) } else { 0 };
-                let count = (n * m) as i64 - same - inside.get(&(s, d)).copied().unwrap_or(0);
-                if count > 0
-                    && let Some(links) = self.between(fabric, s, d)
-                {
-                    add(links, count);
-                }
+                counts[usize::from(self.between(fabric, s, d))] += (n * m) as i64;
             }
         }
-        distances
+        for (&class, &count) in &near {
+            counts[usize::from(self.between(fabric, class, class))] -= count;
+        }
+        for (&(s, d), &count) in &inside {
+            counts[usize::from(self.between(fabric, s, d))] -= count;
+        }
+        let live = (0..u32::from(NONE)).zip(counts);
+        live.filter(|&(_, count)| count > 0).map(|(links, count)| (links, count as u64)).collect()
     }
 }
 

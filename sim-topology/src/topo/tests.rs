@@ -109,9 +109,18 @@ fn network_bisection_is_the_largest_flow() {
         (7, 3.0, FabricKind::RailOptimized),
         (40, 2.0, FabricKind::LeafSpine),
         (41, 0.7, FabricKind::RailOptimized),
+        (40, 1.5, FabricKind::RailOnly),
+        (40, 1.0, FabricKind::FatTree),
+        (36, 1.0, FabricKind::Dragonfly),
+        // Three tiers, with a last pod that is smaller.
+        (41, 2.0, FabricKind::MultiPlane),
+        (48, 1.0, FabricKind::LeafSpine),
     ] {
         let mut spec = FabricSpec::new(node(2), nodes);
         (spec.fabric, spec.oversubscription) = (kind, Some(ratio));
+        if nodes >= 41 && ratio != 0.7 {
+            (spec.pod_nodes, spec.core_oversubscription) = (Some(12), Some(3.0));
+        }
         let fabric = build(&spec);
         let mut graph: DiGraph<(), u64> = DiGraph::new();
         let ids: Vec<NodeIndex> = fabric.devices().iter().map(|_| graph.add_node(())).collect();
