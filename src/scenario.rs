@@ -7,6 +7,7 @@
 mod build;
 mod catalogue;
 mod cluster;
+mod hardware;
 mod hash;
 mod impossible;
 mod keys;

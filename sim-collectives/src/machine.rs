@@ -1,11 +1,11 @@
 //! A communicator on a fabric: which GPU each rank is, what NCCL sees of the machine, and what it would run.
 
-use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, PathClass};
+use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPolicy, PathClass};
 
 use crate::call::Group;
 use crate::nccl::{
-    Communicator, CrossNic, Facts, FactsError, HostCpu, Knobs, PathType, Version, nic_gbps, nvlink_gbps, pci_gbps,
-    socket_gbps,
+    Communicator, CrossNic, Facts, FactsError, HostCpu, Knob, Knobs, PathType, Version, nic_gbps, nvlink_gbps,
+    pci_gbps, socket_gbps,
 };
 use crate::timing::Timing;
 
@@ -132,7 +132,7 @@ fn facts(
     // The narrowest NVLink bundle and the worst path between ring neighbours of the first node.
     let neighbours = first.windows(2).map(|pair| (at(pair[0]), at(pair[1])));
     let bundle = neighbours.clone().map(|(a, b)| fabric.nvlinks(a, b)).min().unwrap_or(gpu.nvlinks);
-    let switch = fabric.domain_of(at(first[0])).and_then(|d| fabric.nvswitch_of(d)).is_some();
+    let switch = bundle > 0 && fabric.domain_of(at(first[0])).and_then(|d| fabric.nvswitch_of(d)).is_some();
     let pci = pci_gbps(gpu.pcie_gen, gpu.pcie_lanes);
     let cpu = match node.cpu.vendor {
         CpuVendor::Intel => HostCpu::Intel,
@@ -159,7 +159,15 @@ fn facts(
         list.dedup();
         (list.len() / merged).max(usize::from(!list.is_empty())) as u32
     };
-    let nic_path = nics.first().map_or(PathType::Dis, |nic| path_type(fabric.path_class(at(first[0]), *nic)));
+    let path_of = |rank: u32| {
+        let nic = fabric.nics_of(at(rank)).first();
+        nic.map_or(PathType::Dis, |nic| path_type(fabric.path_class(at(rank), *nic)))
+    };
+    let nic_path = match node.nic_policy {
+        NicPolicy::Nearest => path_of(first[0]),
+        // The farthest pair decides what all can agree on.
+        _ => first.iter().map(|&rank| path_of(rank)).max().unwrap_or(PathType::Dis),
+    };
     let near = nics.first().map_or(1, |nic| {
         first.iter().filter(|r| path_type(fabric.path_class(at(**r), *nic)) <= nic_path).count() as u32
     });
@@ -182,9 +190,23 @@ fn facts(
         nic_path,
         nic_latency_us: 0.0,
         socket_gbps: socket_gbps(cpu, 0x8F, version),
-        pxn: bundle > 0,
+        // The relay must read and write through its NIC directly.
+        pxn: bundle > 0 && nics.first().is_none_or(|nic| fabric.bounce(at(first[0]), *nic).is_none()),
         cross_nic: CrossNic::Auto,
         collnet: false,
+    })
+}
+
+/// How far GPUDirect may go by `NCCL_NET_GDR_LEVEL`, if that is set.
+#[must_use]
+pub fn gpudirect_level(knobs: &Knobs) -> Option<GpudirectLevel> {
+    Some(match knobs.level(Knob::NetGdrLevel)? {
+        PathType::Loc | PathType::Nvl | PathType::Nvb | PathType::C2c => GpudirectLevel::Loc,
+        PathType::Pix => GpudirectLevel::Pix,
+        PathType::Pxb => GpudirectLevel::Pxb,
+        PathType::P2c | PathType::Pxn => GpudirectLevel::P2c,
+        PathType::Phb => GpudirectLevel::Phb,
+        PathType::Sys | PathType::Net | PathType::Dis => GpudirectLevel::Sys,
     })
 }
 

@@ -10,7 +10,7 @@ use sim_core::ids::LinkId;
 use sim_core::outcome::{Outcome, StopReason};
 use sim_core::program::{Cost, Layout, Program};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
-use sim_core::units::{Bytes, Span, Time};
+use sim_core::units::{Bytes, Rate, Span, Time};
 
 use crate::lower::SEGMENT;
 use crate::machine::Machine;
@@ -25,6 +25,21 @@ pub struct Message {
     pub bytes: Bytes,
     /// When it starts, after the node does.
     pub start: Span,
+    /// Time from then to the first byte: what software needs before it copies.
+    pub launch: Span,
+    /// The rate at which the sender's software copies, if that bounds it.
+    pub pace: Option<Rate>,
+    /// Copies through buffers: the size of one, of which there are two at each stop, and how many links of the route
+    /// come before each stop. A buffer is full before it is sent on.
+    pub buffers: Option<(Bytes, Vec<usize>)>,
+}
+
+impl Message {
+    /// A message that needs no software.
+    #[must_use]
+    pub const fn new(route: Vec<LinkId>, bytes: Bytes, start: Span) -> Self {
+        Self { route, bytes, start, launch: Span::ZERO, pace: None, buffers: None }
+    }
 }
 
 /// What a node does.
@@ -259,21 +274,41 @@ impl Run<'_> {
 /// Messages without software: each a kernel of its own, that ends when the last byte has arrived.
 fn transfers(messages: &[Message], mtu: Bytes) -> Program {
     let mut b = ProgramBuilder::new();
-    let cost = b.cost(Cost::default());
+    let free = b.cost(Cost::default());
     for message in messages {
+        let cost = match message.pace {
+            Some(rate) => b.cost(Cost { per_byte: rate.ps_per_byte(), ..Cost::default() }),
+            None => free,
+        };
         let kernel = b.kernel(Span::ZERO, message.start);
-        let layout = b.layout(Layout::whole(message.bytes.get()));
+        let total = message.bytes.get();
+        let (piece, stops) = match &message.buffers {
+            Some((piece, stops)) if !stops.is_empty() => (piece.get().clamp(1, total.max(1)), stops.as_slice()),
+            _ => (total, &[][..]),
+        };
+        let cut = Layout { chunk: piece, last_chunk: piece, ..Layout::whole(total) };
+        let layout = b.layout(if stops.is_empty() { Layout::whole(total) } else { cut });
         if message.bytes == Bytes::ZERO || message.route.is_empty() {
             continue;
         }
         let shape = ConnShape {
-            segment: segment_of(message.bytes, mtu),
-            latency: Span::ZERO,
+            segment: segment_of(Bytes::new(piece), mtu),
+            latency: message.launch,
             credit: CreditShape::After(Span::ZERO),
         };
-        let ends = b.connect(&[&message.route], false, 1, &shape);
-        b.lane(kernel, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
-        b.lane(kernel, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+        // One leg, or one to each stop and one from the last; a lane at every stop takes a buffer in and sends it on.
+        let mut from = 0;
+        let mut received: Vec<u32> = Vec::new();
+        for to in stops.iter().copied().chain([message.route.len()]) {
+            let leg = message.route.get(from..to).unwrap_or_default();
+            let shape = if from == 0 { shape } else { ConnShape { latency: Span::ZERO, ..shape } };
+            let ends = b.connect(&[leg], false, if stops.is_empty() { 1 } else { 2 }, &shape);
+            let cost = if from == 0 { cost } else { free };
+            b.lane(kernel, layout, |l| l.step(&received, &[ends.send], cost, 1, 0, 0));
+            received = vec![ends.recv];
+            from = to;
+        }
+        b.lane(kernel, layout, |l| l.step(&received, &[], free, 1, 0, 0));
     }
     b.finish()
 }

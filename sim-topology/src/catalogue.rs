@@ -24,10 +24,10 @@ pub use table::{CatalogueError, Row, Standing, UnknownName};
 use entry::Sources;
 use table::Table;
 
-/// Declares the kinds of the catalogue: from a line for each come the field, its data file and its part in listings
+/// Declares the kinds of the catalogue: from a line for each come the field, its data files and its part in listings
 /// and in rows of the user's own.
 macro_rules! kinds {
-    ($($field:ident: $row:ty = $key:literal, $words:literal, $file:literal;)*) => {
+    ($($field:ident: $row:ty = $key:literal, $words:literal, $($file:literal)+;)*) => {
         /// Hardware by name: what is built in, and what a user laid upon it.
         #[derive(Clone, Debug)]
         pub struct Catalogue {
@@ -42,7 +42,7 @@ macro_rules! kinds {
 
             fn parse_embedded() -> Result<Self, CatalogueError> {
                 Ok(Self {
-                    $($field: Table::parse($key, $words, include_str!(concat!("../data/", $file)))?,)*
+                    $($field: Table::parse($key, $words, concat!($(include_str!(concat!("../data/", $file))),+))?,)*
                     sources: Sources::parse(include_str!("../data/sources.toml"))?,
                     changes: Vec::new(),
                 })
@@ -88,7 +88,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    systems: System = "system", "system", "systems.toml";
+    systems: System = "system", "system", "systems.toml" "systems-pcie.toml" "systems-more.toml";
     gpus: Gpu = "gpu", "GPU", "gpus.toml";
     nvlinks: Nvlink = "nvlink", "NVLink generation", "nvlink.toml";
     nvswitches: NvSwitch = "nvswitch", "NVSwitch chip", "nvswitch.toml";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use sim_core::units::Span;
 use sim_topology::topo::{Hop, PathReport, path};
-use sim_topology::{DeviceId, Fabric, RouteRequest, Via};
+use sim_topology::{DeviceId, Fabric, HostUse, RouteRequest, Via};
 
 use super::args::{self, Format, Output, System};
 use super::context::Context;
@@ -24,6 +24,9 @@ pub(super) struct Args {
     /// Stay off NVLink
     #[arg(long)]
     no_nvlink: bool,
+    /// By way of host memory (always), or not whatever the distance (never)
+    #[arg(long, value_name = "auto|always|never", default_value = "auto", value_parser = ["auto", "always", "never"])]
+    host: String,
     /// Pick another of several equal paths: the input of the hash
     #[arg(long, value_name = "N", default_value_t = 0)]
     entropy: u64,
@@ -55,7 +58,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let fabric = &loaded.fabric;
     let (from, to) = (device(from, fabric)?, device(to, fabric)?);
     let via = if args.no_nvlink { Via::NoNvlink } else { Via::Auto };
-    let request = RouteRequest::auto(from, to).via(via).entropy(args.entropy);
+    let host = match args.host.as_str() {
+        "always" => HostUse::Always,
+        "never" => HostUse::Never,
+        _ => HostUse::Auto,
+    };
+    let request = RouteRequest::auto(from, to).via(via).host(host).entropy(args.entropy);
     let route = fabric
         .route(&request)
         .map_err(|error| Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, format!("no path: {error}"))))?;
@@ -132,6 +140,9 @@ fn text(report: &PathReport) -> String {
             hop.bandwidth_gbyte,
             hop.effective_gbyte
         );
+    }
+    for note in &report.notes {
+        let _ = writeln!(out, "note: {note}");
     }
     out
 }

@@ -70,7 +70,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         Format::Text => {
             let matrix = topo::matrix(fabric, args.node).ok_or_else(|| no_node(args.node, fabric))?;
             let head = loaded.head();
-            output::print(&format!("{head}\n\nnode{}\n{matrix}\n{}", args.node, text(&report)))
+            let notes: String = fabric.node_notes().iter().map(|note| format!("note       {note}\n")).collect();
+            output::print(&format!("{head}\n\nnode{}\n{matrix}\n{}{notes}", args.node, text(&report)))
         }
     }
 }

@@ -7,7 +7,7 @@ use sim_topology::{Catalogue, Fabric};
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, catalogue, cluster, impossible, profile, software, workload};
+use super::{Limits, SCHEMA, Scenario, catalogue, cluster, hardware, impossible, profile, software, workload};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
@@ -27,7 +27,7 @@ pub(super) fn scenario(
     let catalogue: &Catalogue = &own;
     let system = cluster::system(&root, catalogue, out);
     let software = software::software(&root, out);
-    let spec = system.and_then(|system| cluster::cluster(&root, system, catalogue, out));
+    let spec = system.and_then(|system| cluster::cluster(&root, system, &software, catalogue, out));
     cluster::both_directions(&root, catalogue, out);
     let Some((system, spec)) = spec else {
         workload::shapes_only(&root, out);
@@ -47,7 +47,11 @@ pub(super) fn scenario(
     };
     super::network::clamped(&root, &spec, &fabric, out);
     let seed = root.integer("seed").unwrap_or(1);
+    hardware::far_nics(table, &fabric, out);
     let workloads = workload::workloads(&root, &fabric, seed, out);
+    for (workload, item) in workloads.iter().zip(root.items("workload")) {
+        hardware::posted_writes(workload, &item.place, &fabric, out);
+    }
     let profile = profile::profile(&root, &spec, catalogue, out);
     let limits = root.table_or_empty("limits");
     let fallback = if name.is_empty() { system.as_deref().unwrap_or("scenario") } else { name };

@@ -9,6 +9,7 @@ use sim_topology::{
     SocketLinkSpec, TransportKind, XgmiSpec,
 };
 
+use super::software::Software;
 use super::tree::{Node, Table, Value};
 use super::view::View;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten, suggest};
@@ -70,6 +71,7 @@ pub(super) fn advice(error: &UnknownName) -> String {
 pub(super) fn cluster(
     root: &View<'_>,
     system: System,
+    software: &Software,
     catalogue: &Catalogue,
     out: &mut Diagnostics,
 ) -> Option<(Option<String>, FabricSpec)> {
@@ -86,7 +88,10 @@ pub(super) fn cluster(
         out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
     }
     spec.nics = nics(root, out);
-    policy(root, &mut spec.node, out);
+    policy(root, &mut spec.node, software, out);
+    if root.has("acs") {
+        spec.node.acs = root.boolean("acs");
+    }
     nvlink_rate(root, &mut spec, catalogue, out);
     transport(root, &mut spec, system.transport, out);
     super::network::network(root, &mut spec, catalogue, out);
@@ -234,7 +239,7 @@ fn trained(view: &View<'_>) -> BTreeMap<String, SlotSpec> {
 }
 
 /// Which NICs GPUs use and how far GPUDirect goes, as `[software]` says.
-fn policy(root: &View<'_>, node: &mut NodeSpec, out: &mut Diagnostics) {
+fn policy(root: &View<'_>, node: &mut NodeSpec, software: &Software, out: &mut Diagnostics) {
     let view = root.table_or_empty("software");
     let mut read = |key: &str, fault: Option<String>| {
         if let (Some(node), Some(why)) = (view.node(key), fault) {
@@ -248,7 +253,11 @@ fn policy(root: &View<'_>, node: &mut NodeSpec, out: &mut Diagnostics) {
             Err(error) => read("nic_policy", Some(error.to_string())),
         }
     }
-    if let Some(text) = view.text("gpudirect") {
+    // The variable is another spelling of the key, and wins.
+    let variable = sim_collectives::machine::gpudirect_level(&software.knobs);
+    if let Some(level) = variable {
+        node.gpudirect = level;
+    } else if let Some(text) = view.text("gpudirect") {
         match text.parse() {
             Ok(level) => node.gpudirect = level,
             Err(error) => read("gpudirect", Some(error.to_string())),

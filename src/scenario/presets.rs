@@ -25,6 +25,10 @@ pub const PRESETS: &[Preset] = presets![
     "one-transfer",
     "oversubscribed-shift",
     "incast-8to1",
+    "gds-weight-load",
+    "cross-socket",
+    "acs-on",
+    "nic-policy",
 ];
 
 /// The names of the bundled scenarios.

@@ -103,6 +103,7 @@ pub(crate) const fn acts(knob: Knob) -> bool {
         | Knob::P2pPciChunksize
         | Knob::P2pNvlChunksize
         | Knob::P2pLlThreshold
+        | Knob::NetGdrLevel
         | Knob::IbQpsPerConnection
         | Knob::IbSplitDataOnQps => true,
         Knob::P2pScheduleGroupSize
@@ -110,7 +111,6 @@ pub(crate) const fn acts(knob: Knob) -> bool {
         | Knob::IbAdaptiveRouting
         | Knob::P2pLevel
         | Knob::P2pDisable
-        | Knob::NetGdrLevel
         | Knob::MnnvlEnable => false,
     }
 }

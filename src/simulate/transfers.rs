@@ -5,7 +5,7 @@ use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::result::TransferResult;
 use sim_report::table::time_text;
-use sim_topology::{PathChoice, RouteRequest};
+use sim_topology::{Catalogue, DeviceKind, PathChoice};
 
 use super::{RunError, Sum, World, bottleneck};
 use crate::scenario::{Transfer, Transfers};
@@ -18,10 +18,20 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
     let message = |t: &Transfer| {
-        let route = fabric.route(&RouteRequest::auto(t.src, t.dst).entropy(entropy));
+        let route = fabric.route(&t.way.via.request(t.src, t.dst).entropy(entropy));
         let route =
             route.map_err(|error| RunError::unable(what.clone())(sim_collectives::PlanError::from(error).into()))?;
-        Ok(Message { route: route.links, bytes: t.bytes, start: t.start })
+        // A route goes on from host memory only where data stop over in it.
+        let stop =
+            |(i, id): (usize, &_)| (fabric.device(fabric.link(*id).to).kind == DeviceKind::HostMemory).then_some(i + 1);
+        let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
+        let buffers = t.way.staging.map(|size| (size, stops));
+        let mut message = Message { buffers, ..Message::new(route.links, t.bytes, t.start) };
+        if let Some(way) = t.way.via.copy_way().and_then(|name| Catalogue::builtin().copy_way(name).ok()) {
+            message.launch = way.launch;
+            message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
+        }
+        Ok(message)
     };
     let messages = list.iter().map(message).collect::<Result<Vec<_>, RunError>>()?;
     let mut graph = StepGraph::default();

@@ -80,6 +80,16 @@ const fn is_yes(b: &bool) -> bool {
     *b
 }
 
+impl super::NodeSpec {
+    /// The row of `pcie` at the top of what a GPU hangs on: its root port.
+    #[must_use]
+    pub fn root_row_of_gpu(&self, gpu: u32) -> Option<usize> {
+        let holds =
+            |row: &PcieSpec| row.down.iter().filter_map(|t| members(t)).flatten().any(|m| m == Member::Gpu(gpu));
+        Some(super::builder::root_row(self, self.pcie.iter().position(holds)?))
+    }
+}
+
 /// A PCIe link's generation and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

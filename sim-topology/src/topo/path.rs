@@ -43,6 +43,8 @@ pub struct PathReport {
     pub bottleneck: Option<String>,
     /// Minimal paths, this one among them.
     pub equal_paths: u32,
+    /// What is worth saying: stops in host memory and why, links that train below what a card could.
+    pub notes: Vec<String>,
 }
 
 /// Reports on `route`, hop by hop.
@@ -81,6 +83,29 @@ pub fn path(fabric: &Fabric, route: &Route) -> PathReport {
         effective_gbyte: finite(least),
         bottleneck: slowest.map(|id| fabric.link_name(id)),
         equal_paths: route.equal_paths,
+        notes: notes(fabric, route),
         hops,
     }
+}
+
+/// Why the route stops in host memory, if it does, and what is said about the links of its devices.
+fn notes(fabric: &Fabric, route: &Route) -> Vec<String> {
+    use crate::device::DeviceKind;
+    let ends: Vec<_> = route.links.iter().map(|&id| (fabric.link(id).from, fabric.link(id).to)).collect();
+    let mut notes = Vec::new();
+    for (i, &(_, memory)) in ends.iter().enumerate().take(ends.len().saturating_sub(1)) {
+        if fabric.device(memory).kind != DeviceKind::HostMemory {
+            continue;
+        }
+        // The devices at both sides of the stop.
+        let endpoint = |kind| matches!(kind, DeviceKind::Gpu | DeviceKind::Nic | DeviceKind::Nvme);
+        let before = ends[..=i].iter().rev().map(|e| e.0).find(|&d| endpoint(fabric.device(d).kind));
+        let after = ends[i + 1..].iter().map(|e| e.1).find(|&d| endpoint(fabric.device(d).kind));
+        let (Some(before), Some(after)) = (before, after) else { continue };
+        let why = fabric.bounce(before, after).map_or_else(|| "as asked for".to_owned(), |why| why.to_string());
+        let (a, b, at) = (fabric.device(before), fabric.device(after), fabric.device(memory));
+        notes.push(format!("{} to {} by way of {}: {why}", a.name, b.name, at.name));
+    }
+    notes.extend(fabric.node_notes().iter().filter(|n| n.contains("Gen")).cloned());
+    notes
 }

@@ -17,6 +17,8 @@ pub(crate) const DATATYPES: &[&str] =
     &["float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2"];
 /// The transports.
 pub(crate) const TRANSPORTS: &[&str] = &["infiniband", "roce", "efa", "tcp", "tcpxo"];
+/// What carries a transfer.
+pub(crate) const CARRIERS: &[&str] = &["auto", "direct", "host", "memcpy", "gdrcopy", "nvlink", "pcie"];
 /// The patterns of transfers.
 pub(crate) const PATTERNS: &[&str] = &["incast", "permutation", "all_to_all", "shift"];
 
@@ -55,6 +57,11 @@ pub static ROOT: TableSpec = TableSpec {
             "nvlink",
             Kind::Rate,
             "Rate of all NVLinks of a GPU together, one direction, in place of the system's own.",
+        ),
+        key(
+            "acs",
+            Kind::Boolean,
+            "PCIe access control services, in place of the system's own: peers meet at the root port.",
         ),
         key(
             "nodes_per_domain",
@@ -139,6 +146,22 @@ static WORKLOADS: &[(&str, &TableSpec)] = &[("collective", &COLLECTIVE), ("trans
 
 const KIND_KEY: KeySpec =
     key("kind", Kind::Choice(&["collective", "transfer"]), "Which kind of workload this table is.").required();
+const VIA_KEY: KeySpec = KeySpec {
+    default: Some("auto"),
+    ..key(
+        "via",
+        Kind::Choice(CARRIERS),
+        "auto: NVLink, else peer-to-peer or GPUDirect as far as they are allowed, else by host memory. direct: never by \
+         host memory, whatever the distance. host: always by it. memcpy, gdrcopy: between a GPU and host memory, by the \
+         copy engine with its launch, or by the CPU. nvlink: only so. pcie: not over NVLink.",
+    )
+};
+const STAGING_KEY: KeySpec = key(
+    "staging",
+    Kind::Size(false),
+    "Where data stop over in host memory, the size of one of the two buffers there, each full before it is sent on; the \
+     size of the whole transfer makes it one copy after the other. Without it, segments of at most 128 KiB.",
+);
 const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
 
 pub(crate) static COLLECTIVE: TableSpec = TableSpec {
@@ -195,6 +218,8 @@ pub(crate) static TRANSFER: TableSpec = TableSpec {
         key("target", Kind::Device, "Receiver of an incast. Without it, rank 0."),
         key("shift", Kind::Integer(1, 10_000_000), "Distance of a shift.").default("1"),
         key("start", Kind::Time, "When the transfers of a pattern start.").default("0 us"),
+        VIA_KEY,
+        STAGING_KEY,
     ],
 };
 
@@ -206,6 +231,8 @@ pub(crate) static TRANSFER_ITEM: TableSpec = TableSpec {
         key("dst", Kind::Device, "Receiver.").required(),
         key("bytes", Kind::Size(false), "Size.").required(),
         key("start", Kind::Time, "When it starts.").default("0 us"),
+        VIA_KEY,
+        STAGING_KEY,
     ],
 };
 

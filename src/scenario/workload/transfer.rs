@@ -2,7 +2,7 @@
 
 use sim_core::random::{mix, stream};
 use sim_core::units::{Bytes, Span};
-use sim_topology::{DeviceId, Fabric};
+use sim_topology::{DeviceId, DeviceKind, Fabric, HostUse, RouteRequest, Via};
 
 use super::super::keys::TRANSFER_ITEM;
 use super::super::tree::Node;
@@ -32,6 +32,8 @@ pub enum Traffic {
         bytes: Bytes,
         /// When they start.
         start: Span,
+        /// How they are carried.
+        way: Way,
     },
     /// Each rank to every other, in the order of the sender, then of the distance.
     AllToAll {
@@ -41,7 +43,75 @@ pub enum Traffic {
         bytes: Bytes,
         /// When they start.
         start: Span,
+        /// How they are carried.
+        way: Way,
     },
+}
+
+/// How a transfer is carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Over what.
+    pub via: Carrier,
+    /// What host memory holds before it passes it on, where data stop over in it.
+    pub staging: Option<Bytes>,
+}
+
+/// What carries a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// As the hardware would.
+    #[default]
+    Auto,
+    /// Without a stop in host memory, whatever the distance: peer-to-peer, GPUDirect RDMA, GPUDirect Storage.
+    Direct,
+    /// By way of host memory.
+    Host,
+    /// The copy engine between host and GPU memory, with the time that its launch takes.
+    Memcpy,
+    /// The CPU through a mapping of GPU memory.
+    Gdrcopy,
+    /// NVLink.
+    Nvlink,
+    /// PCIe, though there is NVLink.
+    Pcie,
+}
+
+impl Carrier {
+    fn of(word: &str) -> Self {
+        match word {
+            "direct" => Self::Direct,
+            "host" => Self::Host,
+            "memcpy" => Self::Memcpy,
+            "gdrcopy" => Self::Gdrcopy,
+            "nvlink" => Self::Nvlink,
+            "pcie" => Self::Pcie,
+            _ => Self::Auto,
+        }
+    }
+
+    /// The catalogue's name of the software that copies, if there is one.
+    #[must_use]
+    pub const fn copy_way(self) -> Option<&'static str> {
+        match self {
+            Self::Memcpy => Some("memcpy"),
+            Self::Gdrcopy => Some("gdrcopy"),
+            _ => None,
+        }
+    }
+
+    /// The route that is asked for.
+    #[must_use]
+    pub const fn request(self, src: DeviceId, dst: DeviceId) -> RouteRequest {
+        let auto = RouteRequest::auto(src, dst);
+        match self {
+            Self::Auto | Self::Memcpy | Self::Gdrcopy => auto,
+            Self::Direct => auto.host(HostUse::Never),
+            Self::Host => auto.host(HostUse::Always),
+            Self::Nvlink => auto.via(Via::NvlinkOnly),
+            Self::Pcie => auto.via(Via::NoNvlink),
+        }
+    }
 }
 
 /// One transfer.
@@ -55,6 +125,8 @@ pub struct Transfer {
     pub bytes: Bytes,
     /// When it starts.
     pub start: Span,
+    /// How it is carried.
+    pub way: Way,
 }
 
 impl Traffic {
@@ -78,10 +150,11 @@ impl Traffic {
     pub fn iter(&self) -> Box<dyn Iterator<Item = Transfer> + '_> {
         match self {
             Self::List(list) => Box::new(list.iter().copied()),
-            Self::Pairs { pairs, bytes, start } => {
-                Box::new(pairs.iter().map(|&(src, dst)| Transfer { src, dst, bytes: *bytes, start: *start }))
-            }
-            Self::AllToAll { ranks, bytes, start } => {
+            Self::Pairs { pairs, bytes, start, way } => Box::new(pairs.iter().map(|&(src, dst)| {
+                let (bytes, start, way) = (*bytes, *start, *way);
+                Transfer { src, dst, bytes, start, way }
+            })),
+            Self::AllToAll { ranks, bytes, start, way } => {
                 let n = ranks.len();
                 Box::new((0..n).flat_map(move |i| {
                     (1..n).map(move |d| Transfer {
@@ -89,6 +162,7 @@ impl Traffic {
                         dst: ranks[(i + d) % n],
                         bytes: *bytes,
                         start: *start,
+                        way: *way,
                     })
                 }))
             }
@@ -98,7 +172,7 @@ impl Traffic {
 
 /// The checks that need no fabric.
 pub(super) fn shape(view: &View<'_>, item: &Node, out: &mut Diagnostics) {
-    exclusive(view, "list", &["pattern", "size", "ranks", "target", "shift", "start"], out);
+    exclusive(view, "list", &["pattern", "size", "ranks", "target", "shift", "start", "via", "staging"], out);
     let complain = |message: &str, label: &str, help: &str, out: &mut Diagnostics| {
         out.push(Diagnostic::new(Code::MissingKey, message).at(item.place.clone(), label).help(help));
     };
@@ -148,22 +222,22 @@ pub(super) fn transfers(
         return Some(Transfers { name, traffic: Traffic::List(traffic) });
     }
     let pattern = view.choice("pattern")?;
-    let (bytes, start) = (view.size("size")?, view.time("start")?);
+    let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, out)?);
     let n = super::ranks(view, fabric, 2, out)? as usize;
     let ranks = fabric.gpus().get(..n)?.to_vec();
     let traffic = match pattern {
-        "all_to_all" => Traffic::AllToAll { ranks, bytes, start },
+        "all_to_all" => Traffic::AllToAll { ranks, bytes, start, way },
         "incast" => {
             let target = match view.node("target") {
                 Some(node) => super::device(node, fabric, out)?,
                 None => ranks[0],
             };
             let pairs = ranks.into_iter().filter(|r| *r != target).map(|r| (r, target)).collect();
-            Traffic::Pairs { pairs, bytes, start }
+            Traffic::Pairs { pairs, bytes, start, way }
         }
         "permutation" => {
             let partner = permutation(n, seed, number);
-            Traffic::Pairs { pairs: (0..n).map(|i| (ranks[i], ranks[partner[i]])).collect(), bytes, start }
+            Traffic::Pairs { pairs: (0..n).map(|i| (ranks[i], ranks[partner[i]])).collect(), bytes, start, way }
         }
         "shift" => {
             let distance: usize = view.integer::<u32>("shift")? as usize;
@@ -176,7 +250,7 @@ pub(super) fn transfers(
                 });
                 return None;
             }
-            Traffic::Pairs { pairs: (0..n).map(|i| (ranks[i], ranks[(i + distance) % n])).collect(), bytes, start }
+            Traffic::Pairs { pairs: (0..n).map(|i| (ranks[i], ranks[(i + distance) % n])).collect(), bytes, start, way }
         }
         _ => return None,
     };
@@ -193,7 +267,55 @@ fn one(entry: &Node, fabric: &Fabric, out: &mut Diagnostics) -> Option<Transfer>
         out.push(fault.at(to.place.clone(), "the same device as `src`"));
         return None;
     }
-    Some(Transfer { src, dst, bytes: view.size("bytes")?, start: view.time("start")? })
+    let way = way(&view, out)?;
+    if let Some(node) = view.node("via") {
+        carried(way.via, src, dst, fabric, node, out)?;
+    }
+    Some(Transfer { src, dst, bytes: view.size("bytes")?, start: view.time("start")?, way })
+}
+
+/// The keys `via` and `staging`.
+fn way(view: &View<'_>, out: &mut Diagnostics) -> Option<Way> {
+    let via = Carrier::of(view.choice("via")?);
+    let staging = view.size("staging");
+    if let (Some(node), Some(size)) = (view.node("staging"), staging) {
+        if size > Bytes::gib(1) || size < Bytes::kib(4) {
+            let fault = Diagnostic::new(Code::OutOfRange, "`staging` is out of range");
+            out.push(fault.at(node.place.clone(), format!("{size}; 4 KiB to 1 GiB are possible")));
+            return None;
+        }
+        if !matches!(via, Carrier::Auto | Carrier::Host) {
+            let fault = Diagnostic::new(Code::NoEffect, "`staging` has no effect");
+            out.push(fault.at(node.place.clone(), "these data do not stop over in host memory"));
+        }
+    }
+    Some(Way { via, staging })
+}
+
+/// Reports a means that there is not between two devices; `None` if so.
+fn carried(
+    via: Carrier,
+    src: DeviceId,
+    dst: DeviceId,
+    fabric: &Fabric,
+    node: &Node,
+    out: &mut Diagnostics,
+) -> Option<()> {
+    let (a, b) = (fabric.device(src), fabric.device(dst));
+    let fault = Diagnostic::new(Code::NoPath, format!("{} to {} is not possible so", a.name, b.name));
+    let between = |one, other| (a.kind == one && b.kind == other) || (a.kind == other && b.kind == one);
+    if via.copy_way().is_some() && (a.node != b.node || !between(DeviceKind::Gpu, DeviceKind::HostMemory)) {
+        let label = "it copies between a GPU and the host memory of its node";
+        out.push(fault.at(node.place.clone(), label).help("src = \"node0.memory0\", dst = \"node0.gpu0\""));
+        return None;
+    }
+    match fabric.route(&via.request(src, dst)) {
+        Ok(_) => Some(()),
+        Err(error) => {
+            out.push(fault.at(node.place.clone(), error.to_string()).help("via = \"auto\" takes what there is"));
+            None
+        }
+    }
 }
 
 /// A permutation of n ranks without fixed points, one cycle of all (S. Sattolo, Information Processing Letters 22, 1986).
@@ -229,7 +351,7 @@ mod tests {
     #[test]
     fn all_to_all_meets_every_pair_once() {
         let ranks: Vec<DeviceId> = (0..5).map(DeviceId).collect();
-        let traffic = Traffic::AllToAll { ranks, bytes: Bytes::kib(1), start: Span::ZERO };
+        let traffic = Traffic::AllToAll { ranks, bytes: Bytes::kib(1), start: Span::ZERO, way: Way::default() };
         let mut pairs: Vec<_> = traffic.iter().map(|t| (t.src, t.dst)).collect();
         assert_eq!(pairs.len(), traffic.len());
         pairs.sort();
