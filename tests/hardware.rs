@@ -291,10 +291,7 @@ fn links_train_to_the_lesser_end_and_it_is_said() {
     assert!(notes.contains("gpu0: Gen4 x16: the card is Gen4 in a Gen5 slot"), "{notes}");
     assert!(notes.contains("gpu1: Gen3 x8: trained below the Gen4 x16"), "{notes}");
     // A Gen6 card in a Gen3 slot is fine and slower.
-    let node = node
-        .replace("a100-pcie-80", "b300-sxm")
-        .replace("gen = 5", "gen = 3")
-        ;
+    let node = node.replace("a100-pcie-80", "b300-sxm").replace("gen = 5", "gen = 3");
     near(rates(&node, &auto(&[("0", M)]))[0], 15.75 * 256.0 / 280.0, 0.01);
 }
 

@@ -71,7 +71,7 @@ fn each_fault_has_its_code_and_place() {
         ("[software.env]\nNCCL_DEBUG = \"INFO\"", "W010", 1),
         ("[software.env]\nNCCL_P2P_DISABLE = 1", "W010", 1),
         ("[software.env]\nNCCL_P2P_LEVEL = \"NVL\"", "W010", 1),
-        ("[software.env]\nNCCL_NET_GDR_LEVEL = \"SYS\"", "W010", 1),
+        ("[software.env]\nNCCL_P2P_LEVEL = \"SYS\"", "W010", 1),
         ("[software.env]\nNCCL_IB_AR_THRESHOLD = 8192", "W010", 1),
         ("[software.env]\nNCCL_IB_ADAPTIVE_ROUTING = 1", "W010", 1),
         ("[software.env]\nNCCL_MNNVL_ENABLE = 1", "W010", 1),

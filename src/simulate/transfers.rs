@@ -5,7 +5,7 @@ use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::result::TransferResult;
 use sim_report::table::time_text;
-use sim_topology::{Catalogue, DeviceKind, PathChoice};
+use sim_topology::{DeviceKind, PathChoice};
 
 use super::{RunError, Sum, World, bottleneck};
 use crate::scenario::{Transfer, Transfers};
@@ -27,7 +27,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
         let buffers = t.way.staging.map(|size| (size, stops));
         let mut message = Message { buffers, ..Message::new(route.links, t.bytes, t.start) };
-        if let Some(way) = t.way.via.copy_way().and_then(|name| Catalogue::builtin().copy_way(name).ok()) {
+        if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
         }
