@@ -13,6 +13,7 @@ mod context;
 mod explain;
 mod fault;
 mod folder;
+mod import;
 mod init;
 mod interrupt;
 mod output;
@@ -69,6 +70,7 @@ enum Verb {
     Bench(Box<bench::Args>),
     Run(run::Args),
     Compare(Box<compare::Args>),
+    Import(import::Args),
     Catalog(catalog::Args),
     Explain(explain::Args),
     Schema(schema::Args),
@@ -112,6 +114,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
         Verb::Bench(args) => bench::run(args, context),
         Verb::Run(args) => run::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
+        Verb::Import(args) => import::run(args, context),
         Verb::Catalog(args) => catalog::run(args, context),
         Verb::Explain(args) => explain::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

@@ -6,6 +6,7 @@
 
 mod build;
 mod catalogue;
+mod channels;
 mod cluster;
 mod hardware;
 mod hash;
@@ -38,6 +39,7 @@ use sim_topology::{Catalogue, Fabric, FabricSpec};
 
 use crate::diagnostic::{Code, Diagnostics};
 
+pub use channels::Channels;
 pub(crate) use keys::OPERATIONS;
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub use load::{Input, MAX_BYTES, Setting, decode};

@@ -157,6 +157,7 @@ impl Loaded {
             version: scenario.software.nccl,
             knobs: scenario.software.knobs.clone(),
             graph: scenario.software.graph,
+            channels: scenario.software.channels.as_ref().map(|c| c.given.clone()),
         };
         let mut machine = Machine::new(&self.fabric, &self.catalogue, &software, group)?;
         profile::apply(&scenario.profile, &mut machine.timing);

@@ -8,6 +8,8 @@ pub struct Group {
     /// Ranks of each node (an NVLink-connected host, or a whole multi-node NVLink domain), in order.
     nodes: Vec<Vec<u32>>,
     ranks: u32,
+    /// Given orders of all ranks, by channel; NCCL's usual ones if empty.
+    rings: Vec<Vec<u32>>,
 }
 
 impl Group {
@@ -15,7 +17,7 @@ impl Group {
     #[must_use]
     pub fn regular(nodes: u32, per_node: u32) -> Self {
         let list = (0..nodes).map(|n| (n * per_node..(n + 1) * per_node).collect()).collect();
-        Self { nodes: list, ranks: nodes * per_node }
+        Self { nodes: list, ranks: nodes * per_node, rings: Vec::new() }
     }
 
     /// Ranks that lie on nodes as `node_of` says of each member; nodes in order of their first rank.
@@ -30,7 +32,7 @@ impl Group {
             }
             nodes[index].push(rank as u32);
         }
-        Self { nodes, ranks: members.len() as u32 }
+        Self { nodes, ranks: members.len() as u32, rings: Vec::new() }
     }
 
     /// The ranks of each node, in order.
@@ -58,15 +60,53 @@ impl Group {
         self.nodes.iter().find_map(place).unwrap_or(0) as u32
     }
 
+    /// Takes rings as they are given: each an order of all ranks, or of the ranks of a node by their place in it, which
+    /// then holds for every node. `Some` is the first that is neither.
+    pub fn take_rings(&mut self, orders: &[Vec<u32>]) -> Option<usize> {
+        let mut rings = Vec::with_capacity(orders.len());
+        for (channel, order) in orders.iter().enumerate() {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if !sorted.iter().enumerate().all(|(i, &member)| i as u32 == member) {
+                return Some(channel);
+            }
+            if order.len() == self.ranks as usize {
+                rings.push(order.clone());
+            } else if !order.is_empty() && self.nodes.iter().all(|node| node.len() == order.len()) {
+                let ring = self.nodes.iter().flat_map(|node| order.iter().map(|&place| node[place as usize]));
+                rings.push(ring.collect());
+            } else {
+                return Some(channel);
+            }
+        }
+        self.rings = rings;
+        None
+    }
+
     /// The ring order of `channel`: in each node it starts at another GPU (the one near the channel's NIC), goes through
     /// all GPUs in order, and on to the next node.
     #[must_use]
     pub fn ring(&self, channel: u32) -> Vec<u32> {
-        self.nodes.iter().flat_map(|node| Self::chain(node, channel)).collect()
+        match self.given(channel) {
+            Some(ring) => ring.clone(),
+            None => self.nodes.iter().flat_map(|node| Self::usual(node, channel)).collect(),
+        }
     }
 
     /// The GPUs of a node in the order of `channel`'s chain.
-    pub fn chain(node: &[u32], channel: u32) -> impl Iterator<Item = u32> + '_ {
+    #[must_use]
+    pub fn chain(&self, node: &[u32], channel: u32) -> Vec<u32> {
+        match self.given(channel) {
+            Some(ring) => ring.iter().copied().filter(|rank| node.contains(rank)).collect(),
+            None => Self::usual(node, channel).collect(),
+        }
+    }
+
+    fn given(&self, channel: u32) -> Option<&Vec<u32>> {
+        self.rings.get(channel as usize % self.rings.len().max(1))
+    }
+
+    fn usual(node: &[u32], channel: u32) -> impl Iterator<Item = u32> + '_ {
         let n = node.len();
         let first = channel as usize % n.max(1);
         (0..n).map(move |i| node[(first + i) % n])
@@ -219,5 +259,14 @@ mod tests {
         let group = Group::regular(2, 4);
         assert_eq!(group.ring(0), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(group.ring(2), [2, 3, 0, 1, 6, 7, 4, 5]);
+        assert_eq!(group.chain(&group.nodes()[1], 1), [5, 6, 7, 4]);
+        let mut given = group.clone();
+        assert_eq!(given.take_rings(&[vec![0, 2, 1, 3], vec![7, 6, 5, 4, 3, 2, 1, 0]]), None);
+        assert_eq!(given.ring(0), [0, 2, 1, 3, 4, 6, 5, 7]);
+        assert_eq!(given.ring(3), [7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(given.chain(&[4, 5, 6, 7], 2), [4, 6, 5, 7]);
+        for wrong in [vec![0, 1], vec![0, 0, 1, 2], vec![]] {
+            assert_eq!(given.take_rings(&[wrong]), Some(0));
+        }
     }
 }

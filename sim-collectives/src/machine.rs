@@ -4,8 +4,8 @@ use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPo
 
 use crate::call::Group;
 use crate::nccl::{
-    Communicator, CrossNic, Facts, FactsError, HostCpu, Knob, Knobs, PathType, Version, nic_gbps, nvlink_gbps,
-    pci_gbps, socket_gbps,
+    Communicator, CrossNic, Facts, FactsError, GivenChannels, HostCpu, Knob, Knobs, PathType, Version, nic_gbps,
+    nvlink_gbps, pci_gbps, socket_gbps,
 };
 use crate::timing::Timing;
 
@@ -18,11 +18,13 @@ pub struct Software {
     pub knobs: Knobs,
     /// Whether launches are captured in a graph.
     pub graph: bool,
+    /// Channels in place of those that the modelled search finds.
+    pub channels: Option<GivenChannels>,
 }
 
 impl Default for Software {
     fn default() -> Self {
-        Self { version: Version::NEWEST, knobs: Knobs::default(), graph: false }
+        Self { version: Version::NEWEST, knobs: Knobs::default(), graph: false, channels: None }
     }
 }
 
@@ -43,6 +45,20 @@ pub enum MachineError {
     /// The catalogue does not know the GPU.
     #[error("{0}")]
     Gpu(String),
+    /// Rings are given whose lengths are not those of the communicator.
+    #[error(
+        "the given ring of channel {channel} has {given} members; the communicator has {ranks} ranks on {nodes} nodes"
+    )]
+    Rings {
+        /// The first such channel.
+        channel: usize,
+        /// Members of its ring.
+        given: usize,
+        /// Ranks of the communicator.
+        ranks: u32,
+        /// Its nodes.
+        nodes: usize,
+    },
     /// The machine has no figures that NCCL could plan with.
     #[error(transparent)]
     Facts(#[from] FactsError),
@@ -88,10 +104,19 @@ impl<'a> Machine<'a> {
         if gpus.is_empty() {
             return Err(MachineError::Empty);
         }
-        let group = Group::by(&gpus, |gpu| fabric.domain_of(*gpu).unwrap_or(u32::MAX));
+        let mut group = Group::by(&gpus, |gpu| fabric.domain_of(*gpu).unwrap_or(u32::MAX));
         let facts = facts(fabric, catalogue, software, &gpus, &group)?;
         let sm = facts.compute_cap;
-        let comm = Communicator::new(facts, software.version, software.knobs.clone())?;
+        let mut comm = Communicator::new(facts, software.version, software.knobs.clone())?;
+        if let Some(given) = &software.channels {
+            let graphs = given.over(comm.graphs());
+            let (facts, knobs) = (comm.facts().clone(), software.knobs.clone());
+            comm = Communicator::from_graphs(facts, graphs, given.count, software.version, knobs)?;
+            if let Some(channel) = group.take_rings(&given.orders) {
+                let (ranks, nodes) = (group.ranks(), group.nodes().len());
+                return Err(MachineError::Rings { channel, given: given.orders[channel].len(), ranks, nodes });
+            }
+        }
         let timing = Timing::builtin(sm, fabric.spec().transport.as_str());
         let mut members = vec![Vec::new(); fabric.nodes().len()];
         for gpu in &gpus {

@@ -20,6 +20,7 @@
 pub mod catalogue;
 mod device;
 pub mod fabric;
+pub mod import;
 pub mod node;
 mod path_class;
 mod route;

@@ -276,6 +276,16 @@ damage is warned of.";
 "The run or comparison completed, and a threshold given by the user (`--max-mape`, `--gate-file`) was not met. The exit
 code is 1.";
 
+    BadImport = "E092", "a file cannot be imported",
+"The file given to `import` is not what it was taken for, or is too damaged: XML that is not well-formed or has a DOCTYPE, a
+graph file given as a topology, text without a row of `nvidia-smi topo -m`, a file of more than 64 MiB. The message marks
+the place. `--kind` says what a file is where its content does not.
+
+    $ nvidia-smi topo -m | fabricsim import -
+    $ fabricsim import nccl-topo.xml --kind nccl-xml
+
+A text that merely ends too early is read as far as it goes, with a warning.";
+
     Internal = "E099", "an internal fault",
 "fabricsim is wrong, not the input. Please report it with the command line, the scenario and the version.";
 
@@ -313,4 +323,50 @@ time.";
 in the list of ranks, NCCL's version and variables from the lines it prints. The message says what was taken. Flags win:
 
     $ fabricsim compare nccl.log --system hgx-h100 --nodes 2 --transport roce";
+
+    NvlinkLost = "W060", "a GPU with fewer NVLinks than its peers",
+"One GPU shows no NVLinks, or fewer of them, where the others have more: its links are down, or its fabric was not set up
+(`nvidia-smi nvlink -s`, the fabric manager's log). In `topo -m` its row is NODE or SYS amid NV18. The imported node is
+like the host: such a GPU is under `nvlink.lost` and talks to its peers over PCIe, and a ring through it is as slow.";
+
+    LinkDown = "W061", "a PCIe link below its width or speed",
+"A link is slower or narrower than those of its peers or than both ends can: `2.5 GT/s` on a GPU that idles (links train up
+under load), x8 in place of x16 after bad contact, a virtual machine that shows a default. NCCL plans with what it reads:
+at 2.5 GT/s its channels get a tenth of the rate. The imported node is as the file says, under `trained`;
+`import --full-links` takes every link at its best.";
+
+    DistantNic = "W062", "a NIC with no GPU near it, or a GPU with no NIC",
+"NIC and GPU are near if one PCIe switch, or a tree of them, has both (PIX, PXB). Beyond that traffic crosses the CPU, and
+GPUDirect RDMA may be off (`NCCL_NET_GDR_LEVEL`). NICs without a GPU near them often carry storage or management; take them
+out of the node if NCCL does not use them (`NCCL_IB_HCA`).";
+
+    NvlinkTarget = "W063", "an NVLink whose other end is not shown",
+"In virtual machines NCCL sees NVLinks and not what they lead to: `fffffff:ff:ff.0` for an NVSwitch that stays with the host,
+or the GPU itself. For switches the number of chips is taken from the catalogue. From a GPU to itself nothing is taken over,
+as the pairs cannot be told; give them by `nvlink = { pairs = [[0, 1, 12]] }`.";
+
+    NumaLayout = "W064", "NUMA nodes that are not sockets, or unknown",
+"A socket may be several NUMA nodes (AMD's NPS2 and NPS4, Intel's SNC), and then `topo -m` and NCCL show SYS within a socket,
+where no link between sockets is crossed. In a virtual machine the NUMA node may be unknown (-1), or everything hangs on one
+host bridge (PHB), so that NICs and GPUs that are near each other cannot be told.";
+
+    ImportContradiction = "W065", "parts of a file that cannot hold together",
+"Classes of paths are nested: if A and B are PIX, and B and C are PIX, then A and C are; the matrix is symmetric; NODE joins
+devices of one NUMA node. Where a file breaks this (edited, pasted from two hosts, read inside a container) the message says
+which cell, and what the node has instead.";
+
+    ImportIncomplete = "W066", "rows or elements are missing",
+"The file was cut, or was printed where not all devices can be seen. What is there is used: cells of a missing row are taken
+from the columns of the others, devices that no line mentions do not exist.";
+
+    ImportDuplicate = "W067", "a bus id or row that is there twice",
+"Each device of a host has a bus id of its own and one row. The second is left out.";
+
+    MixedDevices = "W068", "GPUs or NICs that are not all alike",
+"A node has one model of GPU, and one model and speed of NIC. All are taken as most are; make the node from those that take
+part, or say which model is meant: `--gpu`, `--nic`.";
+
+    ImportValue = "W069", "a value that is not plain",
+"A speed, width or number in the file cannot be read, is zero or empty, or is spelled in a way that NCCL does not know (it
+then takes 8 GT/s). The message says what was taken in its place.";
 }

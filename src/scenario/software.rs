@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, Version};
 
+use super::channels::Channels;
 use super::tree::{Entry, Node, Value};
 use super::view::View;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
@@ -20,6 +21,8 @@ pub struct Software {
     pub graph: bool,
     /// PXN: messages may go through a GPU of the same node that is on the right rail.
     pub pxn: bool,
+    /// Channels in place of those of the modelled search.
+    pub channels: Option<Channels>,
 }
 
 /// A value whose meaning another part of the program knows.
@@ -157,7 +160,8 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
         let fault = Diagnostic::new(Code::NoEffect, "`graph` has no effect on times");
         out.push(fault.at(node.place.clone(), "captured launches are not modelled as faster"));
     }
-    Software { nccl, env, knobs, graph: view.boolean("graph"), pxn }
+    let channels = super::channels::channels(&view, out);
+    Software { nccl, env, knobs, graph: view.boolean("graph"), pxn, channels }
 }
 
 /// Sets one variable, and reports what is wrong with it or that it changes nothing.

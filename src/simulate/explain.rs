@@ -5,7 +5,12 @@ use sim_collectives::{Machine, Request};
 use sim_report::result::{CandidateResult, CollectiveResult, ExplainResult};
 
 /// All combinations with NCCL's predicted times, the cheapest first, then those that are not offered with the reason.
-pub(super) fn size(machine: &Machine<'_>, request: &Request, row: &CollectiveResult) -> ExplainResult {
+pub(super) fn size(
+    machine: &Machine<'_>,
+    request: &Request,
+    row: &CollectiveResult,
+    channels_from: Option<String>,
+) -> ExplainResult {
     let mut candidates: Vec<CandidateResult> = machine
         .comm
         .candidates_of(request.operation, request.bytes.get(), request.element)
@@ -30,6 +35,7 @@ pub(super) fn size(machine: &Machine<'_>, request: &Request, row: &CollectiveRes
         bytes: row.bytes,
         algorithm: row.algorithm.clone(),
         protocol: row.protocol.clone(),
+        channels_from,
         candidates,
     }
 }

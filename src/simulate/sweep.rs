@@ -149,8 +149,10 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {
             best = Some(row.clone());
         }
+        let given = world.loaded.scenario.software.channels.as_ref();
+        let channels_from = given.map(|c| c.source.clone().unwrap_or_default());
         if world.options.explain {
-            sum.results.explain.push(explain::size(&machine, request, &row));
+            sum.results.explain.push(explain::size(&machine, request, &row, channels_from));
         }
         sum.collective(row, machine.ranks());
     }

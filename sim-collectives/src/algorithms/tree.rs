@@ -6,7 +6,7 @@
 //! reduction and scan, Parallel Computing 35, 2009).
 
 use super::Algorithm;
-use crate::call::{Call, Group};
+use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::{Operation, double_binary_tree};
 
@@ -38,8 +38,7 @@ impl Algorithm for Tree {
             // Parent and children of every rank: the chain inside a node, the tree between the chains' heads.
             let mut parent = vec![None; group.ranks() as usize];
             let mut children = vec![Vec::new(); group.ranks() as usize];
-            let chains: Vec<Vec<u32>> =
-                group.nodes().iter().map(|node| Group::chain(node, work.channel).collect()).collect();
+            let chains: Vec<Vec<u32>> = group.nodes().iter().map(|node| group.chain(node, work.channel)).collect();
             let mut join = |lanes: &mut dyn LaneSink, child: u32, above: u32, rail| {
                 let mut one = |from, to| lanes.connect(Peers::Pair { from, to, rail }, work.channel, work.slots);
                 let edge = Edge { up: one(child, above), down: one(above, child) };

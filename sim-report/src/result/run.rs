@@ -86,6 +86,9 @@ pub struct ExplainResult {
     pub algorithm: String,
     /// The protocol that runs.
     pub protocol: String,
+    /// Where the channels come from, if not from the modelled search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels_from: Option<String>,
     /// All combinations, the one that NCCL predicts to be fastest first.
     pub candidates: Vec<CandidateResult>,
 }

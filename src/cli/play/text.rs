@@ -62,6 +62,9 @@ fn explain(list: &[ExplainResult], out: &mut String) {
         e.candidates.iter().filter_map(|c| Some((name(c), c.reason.clone()?))).collect()
     };
     let mut said: Option<(String, Vec<(String, String)>)> = None;
+    if let Some(source) = list.iter().find_map(|e| e.channels_from.as_ref()) {
+        let _ = writeln!(out, "\nchannels from the imported graph{}, not from the modelled search", named(source));
+    }
     for e in list {
         let reasons = refused(e);
         if said.as_ref().is_none_or(|(op, list)| *op != e.op || *list != reasons) {
@@ -81,6 +84,11 @@ fn explain(list: &[ExplainResult], out: &mut String) {
             if offered.is_empty() { "made of sends and receives, no choice".to_owned() } else { offered.join(", ") };
         let _ = writeln!(out, "{:>10}  {runs:<16} of {list}", Bytes::new(e.bytes).to_string());
     }
+}
+
+/// ` (FILE)`, if the file is known.
+fn named(source: &str) -> String {
+    if source.is_empty() { String::new() } else { format!(" ({source})") }
 }
 
 fn not_offered(e: &ExplainResult, reasons: &[(String, String)], out: &mut String) {

@@ -22,6 +22,10 @@ pub(crate) const CARRIERS: &[&str] = &["auto", "direct", "host", "memcpy", "gdrc
 /// The patterns of transfers.
 pub(crate) const PATTERNS: &[&str] = &["incast", "permutation", "all_to_all", "shift"];
 
+/// NCCL's classes of paths.
+pub(crate) const PATH_TYPES: &[&str] =
+    &["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"];
+
 /// The scenario itself.
 pub static ROOT: TableSpec = TableSpec {
     name: "scenario",
@@ -112,6 +116,12 @@ static SOFTWARE: TableSpec = TableSpec {
             .default("2.30"),
         key("env", Kind::Map(&Kind::Scalar), "NCCL environment variables, such as `NCCL_ALGO = \"Ring\"`."),
         key("graph", Kind::Boolean, "Launches are captured in a CUDA graph.").default("false"),
+        key(
+            "channels",
+            Kind::Table(&CHANNELS),
+            "Channels in place of those that the model of NCCL's search finds, as `fabricsim import` reads them from a graph file \
+             or log.",
+        ),
         key("pxn", Kind::Boolean, "Messages may go through a GPU of the same node that is on the right rail.")
             .default("true"),
         key(
@@ -132,6 +142,38 @@ static SOFTWARE: TableSpec = TableSpec {
              memory. P2C is PXB, and over a chip-to-chip link to the CPU's own NICs. LOC is never.",
         )
         .default("P2C"),
+    ],
+};
+
+static CHANNELS: TableSpec = TableSpec {
+    name: "software.channels",
+    doc: "The channels of a communicator as NCCL stated them. What is left out is as the modelled search has it.",
+    keys: &[
+        key("source", Kind::Text, "The file that they were read from, for the report."),
+        key("count", Kind::Integer(1, 64), "Channels of rings and trees, after NCCL doubled those of its search."),
+        key("ring", Kind::Table(&GRAPH), "The search's ring."),
+        key("tree", Kind::Table(&GRAPH), "The search's tree."),
+        key("nvls", Kind::Table(&GRAPH), "The search's NVLS. Without effect where NVLS isn't possible."),
+        key(
+            "orders",
+            Kind::List(&Kind::List(&Kind::Integer(0, 1_000_000))),
+            "The order of ranks in the ring of each channel: of all ranks, or of a node's by their place in it. Channels beyond the \
+             list begin it anew. Trees take the same order inside a node.",
+        ),
+    ],
+};
+
+static GRAPH: TableSpec = TableSpec {
+    name: "software.channels.graph",
+    doc: "One graph of NCCL's search: the form of `ring`, `tree` and `nvls`.",
+    keys: &[
+        key("channels", Kind::Integer(1, 64), "Channels of the search."),
+        key("bw_intra", Kind::Rate, "Speed of a channel inside a node."),
+        key("bw_inter", Kind::Rate, "Speed of a channel between nodes."),
+        key("type_intra", Kind::Choice(PATH_TYPES), "Worst class of path between GPUs."),
+        key("type_inter", Kind::Choice(PATH_TYPES), "Worst class of path between GPUs and NICs."),
+        key("pattern", Kind::Integer(1, 6), "NCCL's number: 1 balanced tree, 2 split tree, 3 tree, 4 ring, 5 NVLS."),
+        key("cross_nic", Kind::Boolean, "A channel may leave a node by another NIC than it entered."),
     ],
 };
 
