@@ -77,6 +77,7 @@ pub(super) fn fill<'a>(host: &mut Host, request: &Request, catalogue: &'a Catalo
     let gpu = gpu(host, request, catalogue, &mut origins)?;
     let like = like(host, gpu, catalogue);
     let (nvlink, xgmi) = scale_up(host, gpu, like, catalogue, &mut origins);
+    host.xgmi = xgmi.is_some();
     let nic = nic(host, request, gpu, like, catalogue, &mut origins)?;
     let nic_rate = nic_rate(host, nic, &mut origins);
     let (cpu, layout) = sockets::fill(host, request, like, &mut origins);

@@ -21,6 +21,8 @@ pub(super) struct Host {
     pub(super) nics: Vec<Device>,
     /// The GPUs' links to each other.
     pub(super) nvlink: Nvlink,
+    /// Whether those links are AMD's xGMI, which the matrix shows without a number.
+    pub(super) xgmi: bool,
     /// What the file says of the CPUs.
     pub(super) cpu: Cpu,
     /// Whether GPUs hang on their CPUs by a chip-to-chip link.
@@ -198,6 +200,7 @@ impl Host {
             }
             match if a < gpus && b < gpus { self.nvlink.between(a, b) } else { 0 } {
                 0 => self.host_class(all[a], all[b]),
+                links if self.xgmi => PathClass::Xgmi(links),
                 links => PathClass::Nvl(links),
             }
         };

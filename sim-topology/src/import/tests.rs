@@ -136,9 +136,23 @@ fn details_that_files_state_are_kept() {
     assert_eq!(ports.pcie.len(), 8, "two-level switches are one");
     let rome = read(&text("a100-8-vm-static-numa4.xml")).node;
     assert_eq!((rome.cpu.model.as_str(), rome.cpu.cores), ("rome", 48));
-    let islands = text("mi100-8-islands.xml");
-    if let Ok(imported) = node(&islands, Kind::NcclXml, &Request::default(), Catalogue::builtin()) {
-        assert_eq!([(0, 1), (0, 3), (0, 4), (4, 7)].map(|(a, b)| cell(&imported, a, b)), ["NV1", "NV1", "SYS", "NV1"]);
+}
+
+/// AMD hosts as their files have them, whatever the catalogue knows of their GPUs.
+#[test]
+fn xgmi_meshes_and_islands() {
+    for (name, joined, apart) in [("mi300x-8.xml", (0, 7), None), ("mi100-8-islands.xml", (0, 3), Some((0, 4)))] {
+        let file = text(name);
+        let mut host = nccl_xml::read(&file).unwrap();
+        assert_eq!(host.gpus.len(), 8, "{name}");
+        assert!(host.gpus.iter().all(|g| g.gfx.is_some() && g.sm.is_none()), "{name}");
+        host.xgmi = true;
+        let matrix = host.matrix();
+        assert_eq!(matrix[joined.0][joined.1], PathClass::Xgmi(1), "{name}");
+        assert_eq!(matrix[0][8], PathClass::Pxb, "{name}");
+        if let Some((a, b)) = apart {
+            assert_eq!(matrix[a][b], PathClass::Sys, "{name}");
+        }
     }
 }
 
