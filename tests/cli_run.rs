@@ -456,3 +456,15 @@ fn a_cluster_can_be_drawn() {
     fabricsim_in(dir.path(), &args).fails(2, &["E081", "--force"]);
     fabricsim_in(dir.path(), &[&args[..5], &["--node", "2", "--plot", "b.svg"]].concat()).fails(2, &["no node 2"]);
 }
+
+#[test]
+fn a_nic_of_two_ports_sends_on_both() {
+    // 800 Gb/s as two ports of 400 Gb/s, each in a plane of its own.
+    for kind in ["multi-plane", "rail-optimized"] {
+        let flags = ["--system", "hgx-b300", "--transport", "roce", "--fabric", kind, "--format", "json"];
+        let ran = fabricsim(&[&["run", "scenarios/one-transfer.toml"], &flags[..]].concat()).json();
+        let transfers = ran["results"]["transfers"].as_array().unwrap();
+        let rate = transfers.iter().map(|t| t["GBps"].as_f64().unwrap()).fold(0.0, f64::max);
+        assert!((rate / 97.9 - 1.0).abs() < 0.01, "{kind}: {rate}");
+    }
+}

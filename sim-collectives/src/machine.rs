@@ -175,7 +175,7 @@ fn facts(
     let nic_rate = nics
         .first()
         .and_then(|nic| fabric.links().iter().find(|l| l.from == *nic && l.class.is_network()))
-        .map_or(0.0, |l| nic_gbps((l.rate.get() / 125_000) as u32));
+        .map_or(0.0, |l| nic_gbps((l.rate.get() / 125_000) as u32 * fabric.ports_per_nic()));
     // Ports of one GPU's NICs are one device to the library, which stripes requests over them.
     let merged = nics.len().clamp(1, MERGED_NICS);
     let nic_count: u32 = {

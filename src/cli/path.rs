@@ -64,9 +64,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         _ => HostUse::Auto,
     };
     let request = RouteRequest::auto(from, to).via(via).host(host).entropy(args.entropy);
-    let route = fabric
-        .route(&request)
-        .map_err(|error| Failure::of(Exit::Usage, Diagnostic::new(Code::NoPath, format!("no path: {error}"))))?;
+    let route = fabric.route(&request).map_err(|error| {
+        let fault = Diagnostic::new(Code::NoPath, format!("no path: {error}"));
+        // Rails that no switch joins meet over NVLink only.
+        let relay = fabric.pxn_relay(from, to).map(|pxn| {
+            let [relay, nic] = [pxn.relay, pxn.src].map(|id| fabric.device(id).name.clone());
+            format!("no switch joins the two rails: PXN goes over NVLink to {relay} and out of its {nic}")
+        });
+        Failure::of(Exit::Usage, fault.maybe_help(relay))
+    })?;
     let report = path(fabric, &route);
     match args.output.format {
         Format::Json => {

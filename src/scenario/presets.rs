@@ -29,6 +29,8 @@ pub const PRESETS: &[Preset] = presets![
     "cross-socket",
     "acs-on",
     "nic-policy",
+    "superpod-3tier",
+    "hpn-dual-tor",
 ];
 
 /// The names of the bundled scenarios.

@@ -2,7 +2,7 @@
 
 use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
 use sim_core::random::mix;
-use sim_core::units::{Span, Time};
+use sim_core::units::{Bytes, Span, Time};
 use sim_report::result::TransferResult;
 use sim_report::table::time_text;
 use sim_topology::{DeviceKind, PathChoice};
@@ -17,8 +17,10 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let list: Vec<Transfer> = transfers.traffic.iter().collect();
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
-    let message = |t: &Transfer| {
-        let route = fabric.route(&t.way.via.request(t.src, t.dst).entropy(entropy));
+    let ports = u64::from(fabric.ports_per_nic().max(1));
+    let message = |t: &Transfer, port: u64, bytes: Bytes| {
+        let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(port));
+        let route = fabric.route(&request);
         let route =
             route.map_err(|error| RunError::unable(what.clone())(sim_collectives::PlanError::from(error).into()))?;
         // A route goes on from host memory only where data stop over in it.
@@ -26,26 +28,47 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             |(i, id): (usize, &_)| (fabric.device(fabric.link(*id).to).kind == DeviceKind::HostMemory).then_some(i + 1);
         let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
         let buffers = t.way.staging.map(|size| (size, stops));
-        let mut message = Message { buffers, ..Message::new(route.links, t.bytes, t.start) };
+        let mut message = Message { buffers, ..Message::new(route.links, bytes, t.start) };
         if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
         }
-        Ok(message)
+        Ok::<_, RunError>(message)
     };
-    let messages = list.iter().map(message).collect::<Result<Vec<_>, RunError>>()?;
+    let mut messages = Vec::with_capacity(list.len());
+    // Which transfer each message is of.
+    let mut owners = Vec::with_capacity(list.len());
+    for (owner, t) in list.iter().enumerate() {
+        let mut whole = message(t, 0, t.bytes)?;
+        // One queue pair on each port of a NIC that has several, with an even part of the message.
+        let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
+        let parts = if network { ports.min(t.bytes.get().max(1)) } else { 1 };
+        let (share, rest) = (t.bytes.get() / parts, t.bytes.get() % parts);
+        whole.bytes = Bytes::new(share + u64::from(rest > 0));
+        messages.push(whole);
+        owners.push(owner);
+        for part in 1..parts {
+            messages.push(message(t, part, Bytes::new(share + u64::from(part < rest)))?);
+            owners.push(owner);
+        }
+    }
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO })?;
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
     world.one_done();
     let began = list.iter().map(|t| t.start).min().map_or(Time::ZERO, |start| Time::ZERO + start);
     let complete = sum.add(&what, &executed.outcome, began, executed.wall)?;
-    let mut arrived: Vec<Option<Time>> = vec![None; list.len()];
+    // A transfer has arrived when all its parts have.
+    let mut left = vec![0u32; list.len()];
+    owners.iter().for_each(|&owner| left[owner] += 1);
+    let mut latest = vec![Time::ZERO; list.len()];
     for part in executed.nodes.iter().flat_map(|node| &node.parts) {
-        if let Some(slot) = arrived.get_mut(part.index as usize) {
-            *slot = Some(part.ended);
+        if let Some(&owner) = owners.get(part.index as usize) {
+            latest[owner] = latest[owner].max(part.ended);
+            left[owner] = left[owner].saturating_sub(1);
         }
     }
+    let arrived = latest.iter().zip(&left).map(|(&ended, &left)| (left == 0).then_some(ended));
     let (mut bytes, mut first, mut last) = (0u128, Time::MAX, Time::ZERO);
     for (transfer, ended) in list.iter().zip(arrived) {
         let Some(ended) = ended else { continue };
