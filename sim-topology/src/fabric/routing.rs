@@ -133,6 +133,12 @@ impl Fabric {
         ways
     }
 
+    /// Whether some port of the NICs has live cables out of the one and into the other.
+    pub(crate) fn is_cabled(&self, src: DeviceId, dst: DeviceId) -> bool {
+        let alive = |link: LinkId| self.links[link.index()].alive;
+        self.attached(src).iter().zip(self.attached(dst)).any(|(out, into)| alive(out.up) && alive(into.down))
+    }
+
     /// Links between the leaves of two NICs, by the shortest of their ports; `None` if there is no path.
     pub(crate) fn switch_links_between(&self, a: DeviceId, b: DeviceId) -> Option<u32> {
         let pairs = self.attached(a).iter().zip(self.attached(b));

@@ -119,12 +119,15 @@ impl NodeClasses {
     }
 }
 
-/// The dead devices and links of a node, by their numbers within it; devices come first.
+/// The dead devices and links of a node and of its NICs' cables, by their numbers within it.
 fn dead(fabric: &Fabric, node: &Node) -> Vec<u32> {
     let template = &fabric.templates()[usize::from(node.template)];
     let (devices, links) = (template.devices.len(), template.links.len());
     let (first_device, first_link) = (node.first_device as usize, node.first_link as usize);
     let devices = fabric.devices()[first_device..first_device + devices].iter().map(|d| d.alive);
     let links = fabric.links()[first_link..first_link + links].iter().map(|l| l.alive);
-    (0..).zip(devices.chain(links)).filter(|&(_, alive)| !alive).map(|(i, _)| i).collect()
+    // A NIC is cut off by its cable, too.
+    let cables = node.nics.iter().flat_map(|&nic| fabric.attached(nic)).flat_map(|port| [port.up, port.down]);
+    let cables = cables.map(|link| fabric.link(link).alive);
+    (0..).zip(devices.chain(links).chain(cables)).filter(|&(_, alive)| !alive).map(|(i, _)| i).collect()
 }

@@ -27,6 +27,7 @@ pub fn hop_histogram(fabric: &Fabric) -> BTreeMap<u32, u64> {
                         *histogram.entry(route.links.len() as u32).or_insert(0) += pairs.count;
                     }
                 } else if let Some((src, dst)) = fabric.auto_nics(from, to)
+                    && fabric.is_cabled(src, dst)
                     && let Some(inside) = links_inside(fabric, [from, src, dst, to])
                 {
                     let nics = (fabric.rail_of(src), fabric.rail_of(dst));

@@ -179,3 +179,28 @@ fn dead_switches_are_passed_over() {
     up.for_each(|l| l.alive = false);
     assert!(fabric.route(&request).unwrap_err().to_string().starts_with("no path"));
 }
+
+#[test]
+fn hops_are_counted_right_beside_dead_parts() {
+    let mut spec = FabricSpec::new(node(2), 24);
+    (spec.pod_nodes, spec.spines) = (Some(12), Some(4));
+    let mut fabric = build(&spec);
+    let dead = ["leaf1", "spine2"].map(|name| fabric.find(name).unwrap());
+    let nic = fabric.find("node5.nic1").unwrap();
+    let (devices, links) = fabric.parts_mut();
+    for device in dead {
+        devices[device.index()].alive = false;
+    }
+    for link in links.iter_mut() {
+        link.alive = ![link.from, link.to].iter().any(|end| dead.contains(end) || *end == nic);
+    }
+    let mut hops = std::collections::BTreeMap::new();
+    for &a in fabric.gpus() {
+        for &b in fabric.gpus().iter().filter(|&&b| b != a) {
+            if let Ok(route) = fabric.route(&RouteRequest::auto(a, b)) {
+                *hops.entry(route.links.len() as u32).or_insert(0u64) += 1;
+            }
+        }
+    }
+    assert_eq!(crate::topo::hop_histogram(&fabric), hops);
+}
