@@ -9,6 +9,7 @@ mod catalogue;
 mod channels;
 mod cluster;
 mod hardware;
+mod faults;
 mod hash;
 mod impossible;
 mod keys;
@@ -20,6 +21,7 @@ mod quantity;
 mod reference;
 mod reference_cluster;
 mod schema;
+mod shorthand;
 mod software;
 mod starter;
 mod tree;
@@ -35,7 +37,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use sim_core::units::Span;
-use sim_topology::{Catalogue, Fabric, FabricSpec};
+use sim_topology::{Catalogue, Fabric, FabricSpec, Fault};
 
 use crate::diagnostic::{Code, Diagnostics};
 
@@ -71,6 +73,8 @@ pub struct Scenario {
     pub profile: IndexMap<String, f64>,
     /// What to run, in order.
     pub workloads: Vec<Workload>,
+    /// What is broken, in order.
+    pub faults: Vec<Fault>,
     /// When to stop early.
     pub limits: Limits,
 }

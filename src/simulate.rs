@@ -7,6 +7,7 @@
 mod bottleneck;
 mod check;
 mod explain;
+mod healthy;
 mod links;
 pub(crate) mod profile;
 mod sweep;
@@ -144,7 +145,10 @@ impl Loaded {
                 break;
             }
         }
-        Ok(sum.report(&self.fabric, options))
+        let mut report = sum.report(&self.fabric, options);
+        report.results.faults = healthy::faults(&self.fabric);
+        report.results.healthy = self.healthy(&report.results, options)?;
+        Ok(report)
     }
 
     /// The communicator of these ranks, with the scenario's software and timing parameters.

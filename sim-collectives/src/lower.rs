@@ -4,6 +4,7 @@ use sim_core::ids::LinkId;
 use sim_core::program::{Cost, Layout, Program};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
+use sim_topology::faults::Slowness;
 use sim_topology::{DeviceId, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
 
 use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
@@ -15,6 +16,9 @@ use crate::timing::CallTiming;
 pub const SEGMENT: Bytes = Bytes::kib(128);
 /// A clear-to-send: one entry of the sender's FIFO, written by RDMA.
 const CLEAR_TO_SEND: Bytes = Bytes::new(64);
+
+/// The time of work on a sound GPU, in millionths of it.
+const NOT_SLOW: u64 = 1_000_000;
 
 /// A way between two nodes.
 struct Port {
@@ -32,15 +36,20 @@ pub(crate) struct Lowering<'a> {
     builder: ProgramBuilder,
     /// First send end and first receive end of every connection, and whether it stays inside a node.
     ends: Vec<(u32, u32, bool)>,
-    costs: Vec<(Work, u32)>,
+    /// How slow each rank's GPU is.
+    slow: Vec<Option<Slowness>>,
+    /// Costs by kind of work and slowness.
+    costs: Vec<(Work, u64, u32)>,
     error: Option<RouteError>,
 }
 
 impl<'a> Lowering<'a> {
     pub(crate) fn new(machine: &'a Machine<'a>, timing: CallTiming<'a>, protocol: Protocol, segment: Bytes) -> Self {
         let mut builder = ProgramBuilder::new();
-        for _ in 0..machine.ranks() {
-            builder.kernel(machine.timing.launch(), Span::ZERO);
+        let slow: Vec<Option<Slowness>> = machine.gpus.iter().map(|gpu| machine.fabric.slowness_of(*gpu)).collect();
+        for slow in &slow {
+            let late = slow.map_or(Span::ZERO, |s| s.delay);
+            builder.kernel(machine.timing.launch() + late, Span::ZERO);
         }
         Self {
             machine,
@@ -50,6 +59,7 @@ impl<'a> Lowering<'a> {
             segment,
             builder,
             ends: Vec::new(),
+            slow,
             costs: Vec::new(),
             error: None,
         }
@@ -194,13 +204,17 @@ impl<'a> Lowering<'a> {
         (send.start, recv.start, true)
     }
 
-    fn cost(&mut self, work: Work) -> u32 {
-        if let Some((_, cost)) = self.costs.iter().find(|(w, _)| *w == work) {
+    fn cost(&mut self, work: Work, rank: u32) -> u32 {
+        let millionths = self.slow[rank as usize].map_or(NOT_SLOW, |s| s.millionths);
+        if let Some((.., cost)) = self.costs.iter().find(|(w, m, _)| *w == work && *m == millionths) {
             return *cost;
         }
-        let cost: Cost = self.timing.cost(work);
+        let mut cost: Cost = self.timing.cost(work);
+        if millionths != NOT_SLOW {
+            cost = cost.scaled(millionths);
+        }
         let index = self.builder.cost(cost);
-        self.costs.push((work, index));
+        self.costs.push((work, millionths, index));
         index
     }
 }
@@ -242,7 +256,7 @@ impl LaneSink for Lowering<'_> {
                     && op.recv.iter().all(|e| self.ends[e.connection as usize].2)
                     && !op.recv.is_empty()
                     && !op.action.adds_input;
-                self.cost(if direct { Work::DirectReceive } else { op.work })
+                self.cost(if direct { Work::DirectReceive } else { op.work }, rank)
             })
             .collect();
         let ends = &self.ends;

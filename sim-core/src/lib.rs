@@ -8,6 +8,7 @@ pub mod event;
 pub mod flow_control;
 pub mod ids;
 pub mod network;
+pub mod outage;
 pub mod outcome;
 pub mod path_choice;
 pub mod program;

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LinkId;
+use crate::outage::Outage;
 use crate::units::{Bytes, Rate, Span};
 
 /// How much of a segment a device must hold before it sends the first byte on.
@@ -50,6 +51,8 @@ pub struct LinkSpec {
     pub far: Forwarding,
     /// The link model.
     pub model: LinkModel,
+    /// When it is down; `None` if it never is.
+    pub outage: Option<Outage>,
 }
 
 impl LinkSpec {
@@ -64,6 +67,7 @@ impl LinkSpec {
             near: forwarding,
             far: forwarding,
             model: LinkModel::Virtual,
+            outage: None,
         }
     }
 
@@ -71,6 +75,12 @@ impl LinkSpec {
     #[must_use]
     pub const fn forwarding(self, near: Forwarding, far: Forwarding) -> Self {
         Self { near, far, ..self }
+    }
+
+    /// The same link, down on a schedule.
+    #[must_use]
+    pub const fn flapping(self, outage: Outage) -> Self {
+        Self { outage: Some(outage), ..self }
     }
 
     /// The same link with `bytes` of wire overhead per packet.

@@ -171,6 +171,17 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The same work done at `millionths` of a million of the time: 1,300,000 is 1.3 times as slow.
+    #[must_use]
+    pub const fn scaled(self, millionths: u64) -> Self {
+        Self {
+            fixed: self.fixed.scaled(millionths),
+            pass: self.pass,
+            pass_per_byte: self.pass_per_byte.scaled(millionths),
+            per_byte: self.per_byte.scaled(millionths),
+        }
+    }
+
     /// The time an operation on `bytes` holds its lane.
     #[must_use]
     #[inline]

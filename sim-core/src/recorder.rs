@@ -28,6 +28,8 @@ pub struct LinkCounters {
     /// Sum over segments of waiting time times wire bytes, in ps · B; divided by the run's length it is the mean queue
     /// in bytes (Little's law).
     pub wait_bytes: u128,
+    /// Time in which the link was down and a segment was there to be sent.
+    pub held: Span,
 }
 
 impl LinkCounters {

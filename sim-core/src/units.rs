@@ -102,6 +102,12 @@ impl Span {
         Self(us * 1_000_000)
     }
 
+    /// The span at `millionths` of a million of it: 1,300,000 is 1.3 times as long. Rounded up, saturating.
+    #[must_use]
+    pub const fn scaled(self, millionths: u64) -> Self {
+        Self(scale(self.0, millionths))
+    }
+
     /// A span of `us` microseconds, rounded to the nearest picosecond; negative or non-finite values give zero.
     #[must_use]
     pub fn from_us_f64(us: f64) -> Self {
@@ -245,6 +251,12 @@ impl PsPerByte {
         Self(self.0.saturating_mul(n))
     }
 
+    /// The cost at `millionths` of a million of it: 1,300,000 is 1.3 times as dear. Rounded up, saturating.
+    #[must_use]
+    pub const fn scaled(self, millionths: u64) -> Self {
+        Self(scale(self.0, millionths))
+    }
+
     /// The raw fixed-point value: picoseconds per byte times 2³².
     #[must_use]
     pub const fn raw(self) -> u64 {
@@ -273,6 +285,11 @@ impl PsPerByte {
     pub fn as_ps(self) -> f64 {
         self.0 as f64 / (1u64 << 32) as f64
     }
+}
+
+const fn scale(value: u64, millionths: u64) -> u64 {
+    let scaled = (value as u128 * millionths as u128).div_ceil(1_000_000);
+    if scaled > u64::MAX as u128 { u64::MAX } else { scaled as u64 }
 }
 
 macro_rules! span_like {

@@ -10,6 +10,7 @@ mod routing;
 mod spec;
 mod switches;
 mod tiers;
+mod variants;
 
 pub use blueprint::SwitchPlace;
 pub use error::BuildError;

@@ -21,6 +21,7 @@ pub mod catalogue;
 mod device;
 pub mod fabric;
 pub mod import;
+pub mod faults;
 pub mod node;
 mod path_class;
 mod route;
@@ -35,6 +36,7 @@ pub use fabric::{
     BuildError, Cables, DragonflySpec, Fabric, FabricKind, FabricPlan, FabricSpec, NicOverride, PathChoice,
     SwitchPlace, Tier, TransportKind, UnknownDevice,
 };
+pub use faults::{Fault, FaultKind};
 pub use node::{
     Bounce, CpuSpec, CpuVendor, GpudirectLevel, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec, SocketLinkSpec,
     XgmiSpec,

@@ -10,6 +10,7 @@ mod policy;
 mod root_complex;
 mod scale_up;
 mod template;
+mod variant;
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use policy::{BadPolicy, Bounce, GpudirectLevel, NicPolicy};
 pub use scale_up::{NvlinkSpec, XgmiSpec};
 
 pub(crate) use template::{NodeTemplate, NvlinkKind, TemplateEnd};
+pub(crate) use variant::Changes;
 
 /// A node: GPUs, NICs and what joins them.
 ///

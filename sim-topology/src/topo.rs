@@ -22,6 +22,7 @@ pub use path::{Hop, PathReport, path};
 use crate::catalogue::Catalogue;
 use crate::device::{DeviceKind, LinkClass};
 use crate::fabric::{BuildError, Fabric, FabricPlan};
+use crate::faults::report::{FaultEffects, FaultLine, effects, lines};
 
 /// Links of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -68,6 +69,12 @@ pub struct TopoReport {
     pub bill_of_materials: Vec<BillItem>,
     /// Its sums.
     pub totals: Totals,
+    /// What is broken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultLine>,
+    /// What that changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault_effects: Option<FaultEffects>,
 }
 
 /// Reports on `fabric`; `pxn` counts cross-rail pairs with a relay as such.
@@ -97,6 +104,12 @@ pub fn report(fabric: &Fabric, catalogue: &Catalogue, pxn: bool) -> Result<TopoR
         hops: hop_histogram(fabric),
         totals: totals(&bill, fabric.gpus().len() as u64),
         bill_of_materials: bill,
+        faults: lines(fabric),
+        fault_effects: if fabric.faults().is_empty() {
+            None
+        } else {
+            Some(effects(&Fabric::build(fabric.spec(), catalogue)?, fabric, pxn))
+        },
     })
 }
 

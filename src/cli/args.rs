@@ -90,6 +90,12 @@ pub(super) struct System {
     /// An NCCL variable, such as NCCL_ALGO=Ring (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) env: Vec<String>,
+    /// Break something: "node0.nic2 factor=0.5", "leaf0->spine1 down_for=2ms every=1s" (repeatable); docs/faults.md
+    #[arg(long, value_name = "TARGET KEY=VALUE")]
+    pub(super) fault: Vec<String>,
+    /// Leave out the faults that the scenario lists
+    #[arg(long)]
+    pub(super) without_faults: bool,
     /// Launches are captured in a CUDA graph
     #[arg(long)]
     pub(super) graph: bool,
@@ -123,6 +129,10 @@ impl System {
         number("--nodes", "nodes", self.nodes);
         number("--gpus-per-node", "gpus_per_node", self.gpus_per_node);
         number("--nodes-per-domain", "nodes_per_domain", self.nodes_per_domain);
+        if self.without_faults {
+            out.push(Setting::value("--without-faults", "fault", "[]"));
+        }
+        out.extend(self.fault.iter().map(Setting::fault));
         if self.graph {
             out.push(Setting::value("--graph", "software.graph", true));
         }

@@ -136,9 +136,10 @@ fn text(report: &PathReport) -> String {
         writeln!(out, "{:<from$}{:<to$}{:<class$}{:>12}{:>10}{:>10}", "from", "to", "class", head[0], head[1], head[2]);
     for hop in &report.hops {
         let mark = if hop.effective_gbyte <= report.effective_gbyte { "  <" } else { "" };
+        let fault = hop.fault.as_ref().map_or_else(String::new, |fault| format!("  fault: {fault}"));
         let _ = writeln!(
             out,
-            "{:<from$}{:<to$}{:<class$}{:>12}{:>10.1}{:>10.1}{mark}",
+            "{:<from$}{:<to$}{:<class$}{:>12}{:>10.1}{:>10.1}{mark}{fault}",
             hop.from,
             hop.to,
             hop.class,

@@ -112,6 +112,7 @@ fn text(report: &TopoReport) -> String {
     if let Some(network) = &report.network {
         tiers_of(network, &mut out);
     }
+    faults(report, &mut out);
     bill(report, &mut out);
     out
 }
@@ -129,6 +130,50 @@ fn tiers_of(network: &FabricPlan, out: &mut String) {
             "           {:>6} {:<6} {} down{up} of {} ports ({}){ratio}",
             tier.switches, tier.role, tier.down, tier.radix, tier.switch
         );
+    }
+}
+
+/// What is broken, and what that changes against the healthy fabric.
+fn faults(report: &TopoReport, out: &mut String) {
+    let Some(effects) = &report.fault_effects else { return };
+    let _ = writeln!(out, "\nfaults");
+    for fault in &report.faults {
+        let _ = writeln!(out, "  {} {}: {}", fault.kind, fault.target, fault.what);
+    }
+    let kinds = |p: &Pairs| {
+        let all = [
+            ("nvlink", p.nvlink),
+            ("pcie", p.pcie),
+            ("same_rail", p.same_rail),
+            ("pxn", p.pxn),
+            ("cross_rail", p.cross_rail),
+        ];
+        all.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    if effects.pairs_before != effects.pairs_after {
+        let (before, after) = (kinds(&effects.pairs_before), kinds(&effects.pairs_after));
+        let _ = writeln!(out, "  pairs      {before}\n          -> {after}");
+    }
+    let counts = [
+        ("GPUs dead", effects.dead_gpus),
+        ("pairs over another kind of path", effects.other_kind),
+        ("pairs over another class of path", effects.other_class),
+        ("pairs over more links", effects.longer),
+        ("pairs over a slower link", effects.slower),
+        ("pairs of one rail that cross a spine more", effects.rails_broken),
+        ("GPUs with other NICs", effects.nics_changed),
+    ];
+    for (what, n) in counts.iter().filter(|(_, n)| *n > 0) {
+        let _ = writeln!(out, "  {n:<10} {what}");
+    }
+    for line in &effects.nics {
+        let _ = writeln!(out, "             {line}");
+    }
+    if let Some(over) = effects.oversubscription.filter(|o| o.before < o.after || o.after < o.before) {
+        let _ = writeln!(out, "  oversubscription {:.2}:1 -> {:.2}:1 at the worst leaf", over.before, over.after);
+    }
+    if let Some(cut) = effects.bisection.filter(|c| c.before < c.after || c.after < c.before) {
+        let _ = writeln!(out, "  network bisection {:.1} -> {:.1} GB/s one way", cut.before, cut.after);
     }
 }
 

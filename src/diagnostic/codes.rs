@@ -216,6 +216,33 @@ Add spines, allow oversubscription, or leave the count out: then the smallest nu
 
 `fabricsim topo` shows what is connected to what.";
 
+    BadFault = "E035", "a fault that cannot be",
+"Faults contradict each other, or ask of a thing what it can't be: a dead link that is slow as well, two schedules of
+outages on one link, a leaf that straggles, a link that a fault makes faster.
+
+    [[fault]]
+    kind = \"degraded\"
+    target = \"leaf0->spine1\"
+    rate = \"25 GB/s\"       # and `factor = 0.5` beside it would set the rate twice
+
+docs/faults.md has each kind with what it acts on.";
+
+    Partition = "E036", "the fabric falls apart",
+"With its faults the fabric has GPUs that can't reach each other, so that nothing could be run across it. The message
+names some of the pairs and counts all of them. Routes go as they would on a healthy fabric: up to a spine and down
+again, never up twice, and over a relay GPU where PXN is on.
+
+Take a fault out, or leave the GPUs behind it out of the work.";
+
+    DeadDevice = "E037", "work on a dead device",
+"A workload uses a GPU, or another device, that a fault has declared dead. A job that lost a GPU does not run: a scheduler
+starts it again without that one, or without its node.
+
+    [[workload]]
+    kind = \"collective\"
+    op = \"all_reduce\"
+    group = [0, 1, 2, 3, 4, 5, 6]   # rank 7 is dead";
+
     Unsupported = "E040", "not offered in this combination",
 "The operation has no such algorithm or protocol on this system: NVLS needs NVSwitch of the Hopper generation or later
 and all GPUs in one NVLink domain, LL128 needs NVLink or a network path that keeps 128-byte stores whole. Leave
@@ -314,6 +341,9 @@ two copies more at each side. Several GPUs on one NIC share its rate.
 the same time. On such boxes the rate of posted writes was measured to fall from 37 to 2.7 GB/s (from 52 to 7 GB/s). The model
 doesn't contain this: its figures are those of healthy switches. Reads are not affected; nor are writes to one root port at a
 time.";
+    FaultOddity = "W015", "faults that overlap or change nothing",
+"Two faults act on one link, of which the later acts on what the first left; or a fault changes nothing, such as a factor
+of 1, a delay of zero, or the death of what is dead.";
 
     LogDamage = "W030", "a damaged measurement file",
 "Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";

@@ -7,7 +7,7 @@ use sim_topology::{Catalogue, Fabric};
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, catalogue, cluster, hardware, impossible, profile, software, workload};
+use super::{Limits, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, profile, software, workload};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
@@ -47,11 +47,17 @@ pub(super) fn scenario(
     };
     super::network::clamped(&root, &spec, &fabric, out);
     let seed = root.integer("seed").unwrap_or(1);
+    let faults = faults::faults(&root, out);
+    let Some(fabric) = faults::lay(&root, fabric, &faults, (seed, software.pxn), catalogue, out) else {
+        workload::shapes_only(&root, out);
+        return None;
+    };
     hardware::far_nics(table, &fabric, out);
     let workloads = workload::workloads(&root, &fabric, seed, out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
         hardware::posted_writes(workload, &item.place, &fabric, out);
     }
+    faults::bear_on_work(&root, &fabric, &workloads, out);
     let profile = profile::profile(&root, &spec, catalogue, out);
     let limits = root.table_or_empty("limits");
     let fallback = if name.is_empty() { system.as_deref().unwrap_or("scenario") } else { name };
@@ -64,6 +70,7 @@ pub(super) fn scenario(
         software,
         profile,
         workloads,
+        faults,
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };
     Some((scenario, fabric, own))

@@ -5,9 +5,11 @@
 
 mod catalogue;
 mod fabric;
+mod faults;
 mod tables;
 
 pub(crate) use catalogue::CATALOGUE;
+pub(crate) use faults::FAULTS;
 pub use tables::ROOT;
 pub(crate) use tables::{COLLECTIVE, OPERATIONS, PCIE, SLOT, TRANSFER, TRANSFER_ITEM};
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys::{Kind, ROOT, TableSpec};
 use super::presets;
+use super::shorthand;
 use super::tree::{self, Entry, Node, Table, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, SourceId, shorten};
 
@@ -42,6 +43,18 @@ impl Setting {
         Self { origin: origin.to_owned(), key: Some(key.into()), text: text.into(), literal: true, file: false }
     }
 
+    /// `--fault "TARGET KEY=VALUE …"`: one more `[[fault]]`.
+    #[must_use]
+    pub fn fault(text: impl Into<String>) -> Self {
+        Self {
+            origin: "--fault".to_owned(),
+            key: Some(FAULT.to_owned()),
+            text: text.into(),
+            literal: true,
+            file: false,
+        }
+    }
+
     /// A flag whose value is a TOML value, such as `--nodes 2`.
     #[must_use]
     pub fn value(origin: &str, key: impl Into<String>, value: impl ToString) -> Self {
@@ -61,6 +74,9 @@ impl Setting {
         path.split('.').next().is_some_and(|first| first.trim() == "catalogue")
     }
 }
+
+/// The key of the faults; a setting that is literal adds one.
+const FAULT: &str = "fault";
 
 /// Where a scenario comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,6 +284,10 @@ fn nearby(path: &Path) -> Option<String> {
 fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
     let source = diagnostics.sources.add(setting.origin.clone(), setting.text.clone());
     let whole = Place { source, span: 0..setting.text.len() };
+    if setting.literal && setting.key.as_deref() == Some(FAULT) {
+        add_fault(table, &whole, shorthand::fault(source, &setting.text, diagnostics));
+        return;
+    }
     let (path, key_place, value_at) = match &setting.key {
         Some(key) => (key.as_str(), whole.clone(), 0),
         None => match setting.text.split_once('=') {
@@ -315,6 +335,20 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
         }
         debug_assert!(depth <= last);
         over = Node { value: Value::Table(Table { entries: vec![entry] }), place: key_place.clone() };
+    }
+}
+
+/// Adds a fault to those that the file lists.
+fn add_fault(table: &mut Table, place: &Place, fault: Option<Node>) {
+    let Some(fault) = fault else { return };
+    match table.entries.iter_mut().find(|e| e.key == FAULT).map(|e| &mut e.node.value) {
+        Some(Value::Array(items)) => items.push(fault),
+        // Something else stands there, which validation reports.
+        Some(_) => {}
+        None => {
+            let node = Node { value: Value::Array(vec![fault]), place: place.clone() };
+            table.entries.push(Entry { key: FAULT.to_owned(), key_place: place.clone(), node });
+        }
     }
 }
 

@@ -31,6 +31,10 @@ pub const PRESETS: &[Preset] = presets![
     "nic-policy",
     "superpod-3tier",
     "hpn-dual-tor",
+    "slow-link",
+    "flapping-link",
+    "straggler",
+    "lost-spine",
 ];
 
 /// The names of the bundled scenarios.

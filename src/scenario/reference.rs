@@ -52,6 +52,7 @@ pub fn markdown() -> String {
 fn section(spec: &TableSpec, out: &mut String) {
     let head = match spec.name {
         "scenario" => "Keys at the top".to_owned(),
+        name if name.starts_with("fault.") => format!("`[[fault]]` with `kind = \"{}\"`", &name["fault.".len()..]),
         name if name.starts_with("workload.") && name.matches('.').count() == 1 => {
             format!("`[[workload]]` with `kind = \"{}\"`", &name["workload.".len()..])
         }

@@ -2,8 +2,9 @@
 
 use sim_collectives::nccl::Protocol;
 use sim_collectives::{Machine, Plan};
+use sim_core::ids::LinkId;
 use sim_core::outcome::Outcome;
-use sim_core::units::Time;
+use sim_core::units::{Span, Time};
 use sim_topology::Fabric;
 
 use super::links::{busiest, busiest_since};
@@ -63,10 +64,40 @@ pub(super) fn transfers(fabric: &Fabric, outcome: &Outcome, began: Time) -> Stri
     }
 }
 
-/// The same for the first line: `node0.nic3->leaf3 is busy 98 % of the time`.
-pub(super) fn sentence(bottleneck: &str) -> String {
+/// The same for the first line: `node0.nic3->leaf3, busy 98 % of the time`, with what is wrong with the link.
+pub(super) fn sentence(fabric: &Fabric, bottleneck: &str) -> String {
     match bottleneck.strip_suffix(" %").and_then(|b| b.rsplit_once(' ')) {
-        Some((link, percent)) => format!("{link}, busy {percent} % of the time"),
+        Some((link, percent)) => {
+            let ill = fabric.ailing_links().find(|(id, _)| fabric.link_name(*id) == link);
+            let ill = ill.map_or_else(String::new, |(_, what)| format!(" ({what})"));
+            format!("{link}{ill}, busy {percent} % of the time")
+        }
         None => bottleneck.to_owned(),
+    }
+}
+
+/// Names the link that outages held longest; empty if none did.
+pub(super) fn held(fabric: &Fabric, outcome: &Outcome) -> String {
+    let longest = outcome.links.iter().enumerate().rev().max_by_key(|(_, link)| link.held);
+    match longest.filter(|(_, link)| link.held > Span::ZERO) {
+        Some((i, link)) => {
+            format!(" {} was down for {} of the time that it was needed.", fabric.link_name(LinkId::new(i)), link.held)
+        }
+        None => String::new(),
+    }
+}
+
+/// Names what holds all ranks of a collective: outages, as [`held`] tells them, and stragglers.
+pub(super) fn faults(machine: &Machine<'_>, held: &str) -> String {
+    let slow: Vec<&str> = machine
+        .gpus
+        .iter()
+        .filter(|gpu| machine.fabric.slowness_of(**gpu).is_some())
+        .map(|gpu| machine.fabric.device(*gpu).name.as_str())
+        .collect();
+    match slow.as_slice() {
+        [] => held.to_owned(),
+        [one] => format!("{held} All ranks wait for the straggler {one}."),
+        [first, rest @ ..] => format!("{held} All ranks wait for the stragglers {first} and {} more.", rest.len()),
     }
 }

@@ -137,6 +137,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         requests.par_iter().rev().with_max_len(1).map(one).collect();
     played.reverse();
     let mut best: Option<CollectiveResult> = None;
+    let mut held = String::new();
     for (predicted, request) in played.into_iter().zip(&requests) {
         let what = format!("{} of {}", request.operation, request.bytes);
         let Some(Predicted { row, outcome, wall, .. }) = predicted? else {
@@ -148,6 +149,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         }
         if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {
             best = Some(row.clone());
+            held = bottleneck::held(machine.fabric, &outcome);
         }
         let given = world.loaded.scenario.software.channels.as_ref();
         let channels_from = given.map(|c| c.source.clone().unwrap_or_default());
@@ -159,20 +161,21 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
     if let Some(row) = best
         && (sum.headline.is_empty() || row.bytes > 0)
     {
-        sum.headline = headline(&row, machine.ranks());
+        sum.headline = headline(&machine, &row) + &bottleneck::faults(&machine, &held);
     }
     Ok(sum.stopped.is_none())
 }
 
 /// The largest size in a sentence.
-fn headline(row: &CollectiveResult, ranks: u32) -> String {
+fn headline(machine: &Machine<'_>, row: &CollectiveResult) -> String {
     format!(
-        "{} of {} on {ranks} ranks: {}, {:.1} GB/s busbw. Bottleneck: {}. {}/{}, {} channels.",
+        "{} of {} on {} ranks: {}, {:.1} GB/s busbw. Bottleneck: {}. {}/{}, {} channels.",
         row.op,
         Bytes::new(row.bytes),
+        machine.ranks(),
         time_text(row.time_us),
         row.busbw,
-        bottleneck::sentence(&row.bottleneck),
+        bottleneck::sentence(machine.fabric, &row.bottleneck),
         row.algorithm,
         row.protocol,
         row.channels

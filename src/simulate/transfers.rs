@@ -89,11 +89,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         let us = last.since(first).as_us();
         let limit = bottleneck::transfers(fabric, &executed.outcome, began);
         sum.headline = format!(
-            "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.",
+            "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.{}",
             count(list.len()),
             time_text(us),
             bytes as f64 / us.max(1e-6) / 1e3,
-            bottleneck::sentence(&limit)
+            bottleneck::sentence(fabric, &limit),
+            bottleneck::held(fabric, &executed.outcome)
         );
     }
     Ok(complete)

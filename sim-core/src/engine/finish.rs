@@ -11,7 +11,10 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn finish(self, reason: StopReason) -> Outcome {
         let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.now());
-        let links: Vec<_> = self.links.iter().map(super::state::LinkState::counters).collect();
+        let mut links: Vec<_> = self.links.iter().map(super::state::LinkState::counters).collect();
+        for flapping in &self.flapping {
+            links[flapping.link as usize].held = flapping.held;
+        }
         let hops = links.iter().map(|l| l.segments).sum();
         let faults = self.check(reason, ended, &links);
         let blocked = if reason == StopReason::Deadlock { self.blocked_lanes() } else { Vec::new() };

@@ -13,12 +13,15 @@ mod finish;
 mod junction;
 mod lanes;
 mod load;
+mod outages;
 mod source;
 mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_control;
+#[cfg(test)]
+mod tests_outages;
 mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -27,19 +30,19 @@ use std::sync::Arc;
 use crate::event::{Phase, Word};
 use crate::flow_control::AnyFlowControl;
 use crate::ids::{LaneId, LinkId};
-use crate::network::{LinkModel, Network};
+use crate::network::{LinkModel, LinkSpec, Network};
 use crate::outcome::StopReason;
 use crate::program::Cost;
 use crate::queue::radix::RadixStore;
 use crate::queue::{Pending, Store};
 use crate::random::mix;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 use control::signal_word;
 pub use load::LoadError;
 use state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, LinkState, ManagedState, Message,
-    OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
+    BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState, ManagedState,
+    Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
 
 /// Flows from which on their records are more than a core's caches hold.
@@ -119,6 +122,8 @@ pub struct Engine<S: Store = RadixStore> {
     mtu: Bytes,
     links: Vec<LinkState>,
     ports: Vec<Port>,
+    /// Links that are down at times, by number.
+    flapping: Vec<Flapping>,
     flow_control: AnyFlowControl,
     managed: Vec<ManagedState>,
     /// Whether any link is queued.
@@ -153,6 +158,11 @@ pub struct Engine<S: Store = RadixStore> {
     fingerprint: u64,
 }
 
+fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
+    let down = |(i, l): (usize, &LinkSpec)| Some(Flapping { link: i as u32, outage: l.outage?, held: Span::ZERO });
+    links.iter().enumerate().filter_map(down).collect()
+}
+
 impl<S: Store> Engine<S> {
     /// An engine at time 0 over `network`, in which packets are of `mtu` bytes.
     #[must_use]
@@ -165,6 +175,7 @@ impl<S: Store> Engine<S> {
             mtu,
             links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
             ports: vec![Port::default(); links.len()],
+            flapping: flapping(links),
             flow_control: AnyFlowControl::default(),
             managed: Vec::new(),
             any_queued: links.iter().any(|l| l.model == LinkModel::Queued),

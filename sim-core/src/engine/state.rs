@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::network::{Forwarding, LinkModel, LinkSpec};
+use crate::outage::Outage;
 use crate::path_choice::AnyPathChoice;
 use crate::program::{Credit, Sink, Slice};
 use crate::rate_control::AnyRateControl;
@@ -28,6 +29,8 @@ pub(crate) struct LinkState {
     /// The link that feeds it; [`NONE`] before the first, [`MANY`] if several do or a flow begins on it.
     pub(crate) feeder: u32,
     pub(crate) queued: bool,
+    /// Whether it is down at times; when, is in the engine's list of outages.
+    pub(crate) flaps: bool,
     /// Whether one other link feeds it and nothing else does, in all programs that are loaded.
     pub(crate) series: bool,
     pub(crate) payload: u64,
@@ -56,6 +59,7 @@ impl LinkState {
             overhead: spec.packet_overhead.get().min(1 << 16) as u32,
             feeder: NONE,
             queued: spec.model == LinkModel::Queued,
+            flaps: spec.outage.is_some(),
             series: false,
             payload: 0,
             packets: 0,
@@ -75,8 +79,18 @@ impl LinkState {
             busy: self.cost.cost(Bytes::new(wire)),
             longest_wait: self.longest_wait,
             wait_bytes: self.wait_bytes,
+            held: Span::ZERO,
         }
     }
+}
+
+/// A link that is down at times.
+#[derive(Clone, Debug)]
+pub(crate) struct Flapping {
+    pub(crate) link: u32,
+    pub(crate) outage: Outage,
+    /// Time in which it was down and a segment was there to be sent.
+    pub(crate) held: Span,
 }
 
 /// A segment in flight.

@@ -1,7 +1,7 @@
 //! Segments on links: crossing them, and arriving at the end.
 
-use super::Engine;
 use super::state::{FlowState, NONE, Ring, Segment};
+use super::{Engine, outages};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::{FlowId, LinkId};
 use crate::program::Sink;
@@ -38,12 +38,44 @@ impl<S: Store> Engine<S> {
     /// is new has the number [`NONE`] and gets one when it must be remembered. Returns when `link` is free again.
     ///
     /// `start = max(head_in, free)` · `free = start + cost` · `head_out = start + u_out + α` ·
-    /// `tail_out = max(start + cost, tail_in + u_in) + α`.
+    /// `tail_out = max(start + cost, tail_in + u_in) + α`. Where the link is down at `start`, the start is the end of the outage.
     ///
     /// A link that only one other feeds sees segments in the order in which that one sends them, so they can cross it
     /// at once: no other segment can come between. It costs no event.
     #[inline]
     pub(super) fn cross(
+        &mut self,
+        link: LinkId,
+        flow: u32,
+        number: u32,
+        segment: Segment,
+        head_in: Time,
+        now: Time,
+    ) -> Time {
+        if self.flapping.is_empty() {
+            self.cross_links::<false>(link, flow, number, segment, head_in, now)
+        } else {
+            self.cross_flapping(link, flow, number, segment, head_in, now)
+        }
+    }
+
+    /// The same where links may be down; apart, so that networks without outages pay nothing per link.
+    #[cold]
+    #[inline(never)]
+    fn cross_flapping(
+        &mut self,
+        link: LinkId,
+        flow: u32,
+        number: u32,
+        segment: Segment,
+        head_in: Time,
+        now: Time,
+    ) -> Time {
+        self.cross_links::<true>(link, flow, number, segment, head_in, now)
+    }
+
+    #[inline]
+    fn cross_links<const OUTAGES: bool>(
         &mut self,
         mut link: LinkId,
         flow: u32,
@@ -61,7 +93,10 @@ impl<S: Store> Engine<S> {
             let l = &mut self.links[link.index()];
             let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * u64::from(l.overhead));
             let cost = l.cost.cost_of_segment(wire);
-            let start = head.max(l.free);
+            let mut start = head.max(l.free);
+            if OUTAGES && l.flaps {
+                start = outages::start(&mut self.flapping, link, start);
+            }
             let free = start + cost;
             l.free = free;
             let head_out = start + (cost.min(l.far_hold) + l.latency);

@@ -5,6 +5,7 @@
 
 mod ab;
 mod compare;
+mod faults;
 mod path;
 mod run;
 mod topo;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ab::{AbLink, AbMessage, AbReach, AbResults, AbRow};
 pub use compare::{CompareLog, CompareResults, CompareRow};
+pub use faults::{FaultResult, HealthyResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, LinkResult, LinkTotals, MAX_LINKS, MAX_TRANSFERS,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{FaultResult, HealthyResult};
+
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
 
@@ -27,6 +29,12 @@ pub struct RunResults {
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.
     pub link_totals: LinkTotals,
+    /// What is broken; absent for a healthy fabric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultResult>,
+    /// The same work without the faults, where that was short enough to be played too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy: Option<HealthyResult>,
     /// What the event loop did.
     pub engine: EngineResult,
 }

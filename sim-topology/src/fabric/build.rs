@@ -9,6 +9,7 @@ use super::blueprint::{Blueprint, MOST_PORTS, Site};
 use super::{BuildError, Fabric, FabricKind, FabricSpec, PathChoice, SwitchRoutes, TransportKind, kinds};
 use crate::catalogue::{Catalogue, Family, Row, Switch, TransportPreset};
 use crate::device::{Device, DeviceId, DeviceKind, Link, LinkClass, Node};
+use crate::faults::Ailments;
 use crate::node::{NodeSpec, NodeTemplate, NvlinkKind, TemplateEnd};
 
 /// The most nodes of a fabric; a million GPUs.
@@ -502,5 +503,6 @@ fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
         mtu,
         per_domain,
         path_choice,
+        ailments: Ailments::default(),
     }
 }

@@ -9,6 +9,7 @@ use super::build::Attach;
 use super::{BuildError, FabricPlan, FabricSpec, PathChoice, SwitchRoutes};
 use crate::catalogue::Catalogue;
 use crate::device::{Device, DeviceId, DeviceKind, Link, Node};
+use crate::faults::Ailments;
 use crate::node::{Bounce, NodeSpec, NodeTemplate, NvlinkKind};
 use crate::path_class::PathClass;
 use crate::text::closest;
@@ -36,6 +37,8 @@ pub struct Fabric {
     pub(super) mtu: Bytes,
     pub(super) per_domain: u32,
     pub(super) path_choice: PathChoice,
+    /// What faults left; nothing in a healthy fabric.
+    pub(crate) ailments: Ailments,
 }
 
 /// A device name that the fabric does not have.
@@ -225,15 +228,16 @@ impl Fabric {
     /// The links as the engine takes them, in the same order.
     #[must_use]
     pub fn network(&self) -> Network {
-        let spec = |link: &Link| LinkSpec {
+        let spec = |(i, link): (usize, &Link)| LinkSpec {
             rate: link.rate,
             latency: link.latency,
             packet_overhead: link.packet_overhead,
             near: self.device(link.from).forwarding,
             far: self.device(link.to).forwarding,
             model: LinkModel::Virtual,
+            outage: self.outage_of(LinkId::new(i)),
         };
-        Network::new(self.links.iter().map(spec).collect())
+        Network::new(self.links.iter().enumerate().map(spec).collect())
     }
 
     /// The NICs that a GPU uses, its own rail first; empty for other devices and without NICs.
@@ -326,7 +330,25 @@ impl Fabric {
             return 0;
         }
         let (Some(na), Some(nb)) = (da.node, db.node) else { return 0 };
-        self.template_of(na).nvlinks(da.index, db.index).min(self.template_of(nb).nvlinks(da.index, db.index))
+        let links =
+            self.template_of(na).nvlinks(da.index, db.index).min(self.template_of(nb).nvlinks(da.index, db.index));
+        if self.ailments.is_empty() { links } else { links.min(self.narrowest(na, da.index, nb, db.index)) }
+    }
+
+    /// Links that are left of the bundles between two GPUs and their NVSwitches.
+    fn narrowest(&self, na: u32, a: u32, nb: u32, b: u32) -> u32 {
+        let width = |node: u32, local: u32| {
+            let link = &self.links[(self.nodes[node as usize].first_link + local) as usize];
+            if link.alive { link.width } else { 0 }
+        };
+        match &self.templates[0].nvlink {
+            NvlinkKind::Switched { up, down, .. } => {
+                let ends = [width(na, up[a as usize]), width(na, down[a as usize])];
+                let others = [width(nb, up[b as usize]), width(nb, down[b as usize])];
+                ends.into_iter().chain(others).min().unwrap_or(0)
+            }
+            _ => u32::MAX,
+        }
     }
 
     /// The class of the path between two devices.

@@ -146,7 +146,6 @@ impl Fabric {
     }
 
     /// Devices and links, to be changed after the build; routes are worked out anew.
-    #[allow(dead_code, reason = "what faults use")]
     pub(crate) fn parts_mut(&mut self) -> (&mut [Device], &mut [Link]) {
         self.routes.forget();
         (&mut self.devices, &mut self.links)

@@ -21,6 +21,8 @@ pub(super) struct Builder<'a> {
     pub(super) limits: Limits,
     /// What is worth saying about the node as built.
     pub(super) notes: Vec<String>,
+    /// Links that no path takes.
+    dead: Vec<u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -51,7 +53,13 @@ impl<'a> Builder<'a> {
             links: Vec::new(),
             limits: Limits::default(),
             notes: Vec::new(),
+            dead: Vec::new(),
         })
+    }
+
+    /// No path takes these links.
+    pub(super) fn without(self, dead: &[u32]) -> Self {
+        Self { dead: dead.to_vec(), ..self }
     }
 
     pub(super) fn build(mut self, domain_nodes: u32) -> Result<NodeTemplate, NodeError> {
@@ -95,7 +103,7 @@ impl<'a> Builder<'a> {
             // A catalogue or a user may state a rate of next to nothing; the engine has a floor.
             link.rate = link.rate.max(Rate::MIN);
         }
-        let host = host_paths(&self.devices, &self.links, spec.acs, &self.limits);
+        let host = host_paths(&self.devices, &self.links, &self.dead, spec.acs, &self.limits);
         let mut template = NodeTemplate {
             devices: self.devices,
             links: self.links,

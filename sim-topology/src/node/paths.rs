@@ -48,10 +48,16 @@ pub(super) struct HostPaths {
     pub(super) classes: Vec<PathClass>,
 }
 
-/// Works out all paths.
-pub(super) fn host_paths(devices: &[TemplateDevice], links: &[TemplateLink], acs: bool, limits: &Limits) -> HostPaths {
+/// Works out all paths over links that are not dead.
+pub(super) fn host_paths(
+    devices: &[TemplateDevice],
+    links: &[TemplateLink],
+    dead: &[u32],
+    acs: bool,
+    limits: &Limits,
+) -> HostPaths {
     let n = devices.len();
-    let shortest = shortest(devices, links);
+    let shortest = shortest(devices, links, dead);
     let mut out = HostPaths { paths: Vec::with_capacity(n * n), classes: Vec::with_capacity(n * n) };
     let walk = Walk { devices, links, shortest: &shortest };
     for from in 0..n {
@@ -92,6 +98,10 @@ impl Walk<'_> {
     fn class(&self, from: usize, to: usize, path: &[u32]) -> PathClass {
         if from == to {
             return PathClass::X;
+        }
+        if path.is_empty() {
+            // What faults have cut off.
+            return PathClass::Net;
         }
         let (mut switches, mut sockets, mut inside) = (0, 0, false);
         let mut at = from;
@@ -195,12 +205,13 @@ const fn reverse(link: u32) -> u32 {
 
 /// Shortest paths in links between all devices of a node, over all links but those of GPUs among each other; only
 /// switches and sockets forward. Among equal ones the one over the links that were added first.
-fn shortest(devices: &[TemplateDevice], links: &[TemplateLink]) -> Vec<Box<[u32]>> {
+fn shortest(devices: &[TemplateDevice], links: &[TemplateLink], dead: &[u32]) -> Vec<Box<[u32]>> {
     let n = devices.len();
     let mut out: Vec<Vec<(u32, usize)>> = vec![Vec::new(); n];
     for (id, link) in links.iter().enumerate() {
         if let (TemplateEnd::Local(from), TemplateEnd::Local(to)) = (link.from, link.to)
             && !matches!(link.class, LinkClass::NvLink | LinkClass::Xgmi | LinkClass::Peer)
+            && !dead.contains(&(id as u32))
         {
             out[from as usize].push((id as u32, to as usize));
         }

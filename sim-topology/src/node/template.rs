@@ -259,6 +259,12 @@ impl NodeTemplate {
                 map.iter().map(own).collect::<Result<_, _>>()?
             }
         };
+        self.find_gpus_of_nics();
+        Ok(())
+    }
+
+    /// For each NIC the GPU that uses it first, or else the nearest.
+    pub(super) fn find_gpus_of_nics(&mut self) {
         self.gpu_of_nic = (0..self.nics)
             .map(|n| {
                 let nic = self.nic(n);
@@ -267,7 +273,6 @@ impl NodeTemplate {
                 (0..self.gpus).min_by_key(|&gpu| (uses(gpu), self.distance(gpu, nic), gpu)).unwrap_or(0)
             })
             .collect();
-        Ok(())
     }
 
     /// GPUs that see the same nearest NICs share them evenly, in order.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::classes::{NodeClasses, Relation};
 use crate::device::DeviceId;
 use crate::fabric::Fabric;
+use crate::faults::census::{each_pair, sorts};
 use crate::route::RouteRequest;
 
 /// Ordered pairs of different GPUs by the number of links of their route (NVLink where there is one; no relays).
@@ -13,6 +14,15 @@ use crate::route::RouteRequest;
 /// grows with the nodes and with the square of the leaves that differ in what they are cabled to, not with the pairs.
 #[must_use]
 pub fn hop_histogram(fabric: &Fabric) -> BTreeMap<u32, u64> {
+    if !fabric.faults().is_empty() {
+        let mut histogram = BTreeMap::new();
+        each_pair(fabric, &sorts(fabric), |from, to, count| {
+            if let Ok(route) = fabric.route(&RouteRequest::auto(from, to)) {
+                *histogram.entry(route.links.len() as u32).or_insert(0) += count;
+            }
+        });
+        return histogram;
+    }
     let classes = NodeClasses::new(fabric);
     let mut histogram = BTreeMap::new();
     let mut places = None;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::classes::NodeClasses;
 use crate::device::DeviceId;
 use crate::fabric::Fabric;
+use crate::faults::census::{each_pair, sorts};
 use crate::route::PairKind;
 
 /// Ordered pairs of different GPUs by kind; every pair is in exactly one.
@@ -29,7 +30,7 @@ impl Pairs {
         self.nvlink + self.pcie + self.same_rail + self.pxn + self.cross_rail
     }
 
-    fn add(&mut self, kind: PairKind, count: u64) {
+    pub(crate) fn add(&mut self, kind: PairKind, count: u64) {
         *match kind {
             PairKind::NvLink => &mut self.nvlink,
             PairKind::Pcie => &mut self.pcie,
@@ -62,6 +63,12 @@ pub fn pair_kind(fabric: &Fabric, from: DeviceId, to: DeviceId, pxn: bool) -> Pa
 /// one NVLink domain, nodes of two domains.
 #[must_use]
 pub fn pairs(fabric: &Fabric, pxn: bool) -> Pairs {
+    if !fabric.faults().is_empty() {
+        // Nodes are not alike any more. Pairs of dead GPUs are none.
+        let mut pairs = Pairs::default();
+        each_pair(fabric, &sorts(fabric), |from, to, count| pairs.add(pair_kind(fabric, from, to, pxn), count));
+        return pairs;
+    }
     let nodes = fabric.nodes();
     let mut pairs = Pairs::default();
     for sort in NodeClasses::new(fabric).pairs(fabric) {

@@ -22,6 +22,9 @@ pub struct Hop {
     /// What is left for the payload of full packets, in GB/s.
     #[serde(rename = "effective_GBps")]
     pub effective_gbyte: f64,
+    /// What is wrong with the link; absent for a sound one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// A path, its sum of latencies and its bottleneck.
@@ -72,6 +75,7 @@ pub fn path(fabric: &Fabric, route: &Route) -> PathReport {
             latency_ns: link.latency.as_ns(),
             bandwidth_gbyte: link.rate.as_gbyte(),
             effective_gbyte: effective,
+            fault: fabric.ailment_of(id).map(str::to_owned),
         });
     }
     let finite = |x: f64| if x.is_finite() { x } else { 0.0 };

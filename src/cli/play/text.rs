@@ -26,6 +26,7 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     if let Some(rows) = loaded.own_rows() {
         let _ = writeln!(out, "catalogue: {rows}");
     }
+    faults(results, &mut out);
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
     }
@@ -36,6 +37,34 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     }
     explain(&results.explain, &mut out);
     out
+}
+
+/// What is broken, and what that costs against the healthy fabric: at the largest size of each collective, and in the
+/// longest transfer.
+fn faults(results: &RunResults, out: &mut String) {
+    for fault in &results.faults {
+        let _ = writeln!(out, "fault: {} {}: {}", fault.kind, fault.target, fault.what);
+    }
+    let Some(healthy) = &results.healthy else { return };
+    let mut lines: Vec<(String, f64, f64)> = Vec::new();
+    for (row, well) in results.collectives.iter().zip(&healthy.collectives_us) {
+        let line = (format!("{} of {}", row.op, Bytes::new(row.bytes)), row.time_us, *well);
+        match lines.last_mut() {
+            Some(last) if last.0.starts_with(&format!("{} of ", row.op)) => *last = line,
+            _ => lines.push(line),
+        }
+    }
+    if results.transfer_totals.transfers > 0 {
+        lines.push((
+            "the longest transfer".to_owned(),
+            results.transfer_totals.longest_us,
+            healthy.longest_transfer_us,
+        ));
+    }
+    for (what, ill, well) in lines {
+        let change = if well > 0.0 { format!(" ({:+.1} %)", (ill / well - 1.0) * 100.0) } else { String::new() };
+        let _ = writeln!(out, "{what}: {}, without the faults {}{change}", time_text(ill), time_text(well));
+    }
 }
 
 fn transfers(results: &RunResults, out: &mut String) {

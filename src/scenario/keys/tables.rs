@@ -78,6 +78,7 @@ pub static ROOT: TableSpec = TableSpec {
         key("software", Kind::Table(&SOFTWARE), "The communication library and how it is started."),
         key("profile", Kind::Map(&Kind::Scalar), "Timing parameters that replace the built-in ones, by name."),
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
+        key("fault", Kind::Variants(super::FAULTS), "What is broken, or slower than it should be."),
         key("limits", Kind::Table(&LIMITS), "When to stop early."),
         key(
             "catalogue",

@@ -1,0 +1,175 @@
+//! What is broken: from `[[fault]]` to faults on the fabric.
+
+use sim_core::units::Span;
+use sim_topology::faults::{Acs, Dead, Degraded, Errors, FaultErrorKind, Flapping, Miscabled, NicMap, Straggler};
+use sim_topology::{Catalogue, DeviceId, Fabric, Fault, FaultKind};
+
+use super::keys::FAULTS;
+use super::tree::{Entry, Node};
+use super::view::View;
+use super::workload::Workload;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
+
+/// The faults that a scenario lists, in order.
+pub(super) fn faults(root: &View<'_>, out: &mut Diagnostics) -> Vec<Fault> {
+    let views = root.items("fault").iter().filter_map(|item| Some((view(item)?, item)));
+    views.filter_map(|((kind, view), item)| fault(kind, &view, item, out)).collect()
+}
+
+fn view(item: &Node) -> Option<(&'static str, View<'_>)> {
+    let table = item.as_table()?;
+    let named = table.get("kind").and_then(Node::as_text)?;
+    let (kind, spec) = FAULTS.iter().find(|(name, _)| *name == named)?;
+    Some((kind, View::new(table, spec)))
+}
+
+fn fault(kind: &str, view: &View<'_>, item: &Node, out: &mut Diagnostics) -> Option<Fault> {
+    let kind = match kind {
+        "degraded" => FaultKind::Degraded(degraded(view, item, out)?),
+        "flapping" => FaultKind::Flapping(Flapping {
+            down_for: view.time("down_for")?,
+            every: view.time("every"),
+            first: view.time("first")?,
+            recovery: view.time("recovery")?,
+        }),
+        "straggler" => {
+            FaultKind::Straggler(Straggler { slowdown: view.number("slowdown")?, delay: view.time("delay")? })
+        }
+        "dead" => FaultKind::Dead(Dead),
+        "acs" => FaultKind::Acs(Acs),
+        "miscabled" => FaultKind::Miscabled(Miscabled { swap: view.text("swap")?.to_owned() }),
+        "nic_map" => {
+            let entries = &view.node("nics")?.as_table()?.entries;
+            let pair = |e: &Entry| Some((e.key.clone(), e.node.as_text()?.to_owned()));
+            FaultKind::NicMap(NicMap { nics: entries.iter().filter_map(pair).collect() })
+        }
+        _ => return None,
+    };
+    // Not every kind has it.
+    let pick = item.as_table().and_then(|t| t.get("pick")).and_then(|_| view.integer("pick"));
+    Some(Fault { target: view.text("target")?.to_owned(), pick, kind })
+}
+
+fn degraded(view: &View<'_>, item: &Node, out: &mut Diagnostics) -> Option<Degraded> {
+    let errors = match (view.number("bit_error_rate"), view.number("packet_loss")) {
+        (Some(_), Some(_)) => {
+            let place = view.node("packet_loss").map_or(&item.place, |n| &n.place);
+            let fault = Diagnostic::new(Code::Exclusive, "`bit_error_rate` and `packet_loss` exclude each other");
+            out.push(fault.at(place.clone(), "two ways to say how often data are damaged").help("keep one of them"));
+            return None;
+        }
+        (Some(rate), None) => Some(Errors::BitErrorRate(rate)),
+        (None, loss) => loss.map(Errors::PacketLoss),
+    };
+    let degraded = Degraded {
+        rate: view.rate("rate"),
+        factor: view.number("factor"),
+        lanes: view.integer("lanes"),
+        links: view.integer("links"),
+        speed: view.integer("speed"),
+        added_latency: view.time("added_latency").unwrap_or(Span::ZERO),
+        errors,
+    };
+    if degraded == Degraded::default() {
+        let fault = Diagnostic::new(Code::MissingKey, "a degraded link, but how?");
+        let label = "neither a rate, nor a width, nor a latency, nor errors";
+        out.push(
+            fault.at(item.place.clone(), label).help("factor = 0.5, rate = \"25 GB/s\", added_latency = \"2 us\""),
+        );
+        return None;
+    }
+    Some(degraded)
+}
+
+/// The fabric with the faults laid upon it; `None` if one of them can't be.
+pub(super) fn lay(
+    root: &View<'_>,
+    fabric: Fabric,
+    faults: &[Fault],
+    (seed, pxn): (u64, bool),
+    catalogue: &Catalogue,
+    out: &mut Diagnostics,
+) -> Option<Fabric> {
+    if faults.is_empty() {
+        return Some(fabric);
+    }
+    // Places are those of the list as written; where one of its members was faulty, nothing is laid.
+    let items: Vec<&Node> = root.items("fault").iter().collect();
+    if items.len() != faults.len() {
+        return None;
+    }
+    let place = |number: usize, key: &str| -> Option<Place> {
+        let item = items.get(number)?;
+        let own = item.as_table().and_then(|t| t.get(key)).map(|n| &n.place);
+        Some(own.unwrap_or(&item.place).clone())
+    };
+    match fabric.with_faults(faults, seed, pxn, catalogue) {
+        Ok((fabric, warnings)) => {
+            for warning in warnings {
+                let fault = Diagnostic::new(Code::FaultOddity, warning.message);
+                out.push(match place(warning.fault, warning.key) {
+                    Some(place) => fault.at(place, warning.label),
+                    None => fault.help(warning.label),
+                });
+            }
+            Some(fabric)
+        }
+        Err(errors) => {
+            for error in errors {
+                let code = match error.kind {
+                    FaultErrorKind::Unknown => Code::UnknownDevice,
+                    FaultErrorKind::Range => Code::OutOfRange,
+                    FaultErrorKind::Contradiction => Code::BadFault,
+                    FaultErrorKind::Partition => Code::Partition,
+                };
+                let fault = Diagnostic::new(code, error.message);
+                let fault = match place(error.fault, error.key) {
+                    Some(place) => fault.at(place, error.label),
+                    None => fault.help(error.label),
+                };
+                out.push(fault.maybe_help(error.help));
+            }
+            None
+        }
+    }
+}
+
+/// Reports work on GPUs that are dead, and stragglers that hold nobody.
+pub(super) fn bear_on_work(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out: &mut Diagnostics) {
+    if fabric.faults().is_empty() {
+        return;
+    }
+    let place = |number: usize| root.items("workload").get(number).map(|item| item.place.clone());
+    for (number, workload) in workloads.iter().enumerate() {
+        let mut used: Vec<DeviceId> = match workload {
+            Workload::Collective(collective) if collective.group.is_empty() => fabric.gpus().to_vec(),
+            Workload::Collective(collective) => {
+                collective.group.iter().filter_map(|&rank| fabric.gpus().get(rank as usize).copied()).collect()
+            }
+            Workload::Transfer(transfers) => transfers.traffic.iter().flat_map(|t| [t.src, t.dst]).collect(),
+        };
+        used.retain(|&id| !fabric.device(id).alive);
+        used.sort_unstable();
+        used.dedup();
+        let Some(first) = used.first() else { continue };
+        let name = &fabric.device(*first).name;
+        let more = if used.len() > 1 { format!(" and {} more", used.len() - 1) } else { String::new() };
+        let fault =
+            Diagnostic::new(Code::DeadDevice, format!("{name}{more} would have to work, and is dead by a fault"));
+        let rank = fabric.rank_of(*first).map_or_else(String::new, |rank| format!(" (rank {rank})"));
+        let help = "leave it out: `group` lists the ranks of a collective, `list` the transfers; or take the fault out";
+        out.push(match place(number) {
+            Some(place) => fault.at(place, format!("this work uses {name}{rank}")).help(help),
+            None => fault.help(help),
+        });
+    }
+    let collective = workloads.iter().any(|w| matches!(w, Workload::Collective(_)));
+    if !collective && !workloads.is_empty() {
+        for item in root.items("fault") {
+            if item.as_table().and_then(|t| t.get("kind")).and_then(Node::as_text) == Some("straggler") {
+                let fault = Diagnostic::new(Code::NoEffect, "a straggler has no effect on transfers");
+                out.push(fault.at(item.place.clone(), "it slows collectives down, and there is none"));
+            }
+        }
+    }
+}
