@@ -106,7 +106,8 @@ fn topo_says_what_changes() {
 fn dead_gpus_and_partitions_are_refused_by_name() {
     let bench = &["bench", "all_reduce", "-b", "1M", "-e", "1M", "--system", "hgx-h100", "--nodes", "2"];
     fabricsim(&with(bench, &["node0.gpu5 dead"])).fails(2, &["E037", "node0.gpu5"]);
-    fabricsim(&with(bench, &["leaf* dead"])).fails(2, &["E036", "no way from", "node0.gpu0 to node1.gpu0", "and 125 more"]);
+    fabricsim(&with(bench, &["leaf* dead"]))
+        .fails(2, &["E036", "no way from", "node0.gpu0 to node1.gpu0", "and 125 more"]);
     fabricsim(&with(bench, &["node0.nic0 dead", "node0.nic0 factor=0.5"])).fails(2, &["E035", "dead by another fault"]);
     let ran = fabricsim(&with(bench, &["node0.nic3 dead", "node1.gpu2<->node1.nvswitch links=17"]));
     assert_eq!(ran.code, 0, "{ran:?}");
