@@ -5,7 +5,9 @@
 //! shown as provisional. [`Catalogue::with_rows`] lays rows of a user's own upon it.
 
 mod cluster;
+mod computed;
 mod entry;
+mod facts;
 mod own;
 mod rows;
 mod table;
@@ -13,7 +15,9 @@ mod table;
 use std::sync::LazyLock;
 
 pub use cluster::{Cluster, Published};
+pub use computed::ComputedFigure;
 pub use entry::{Entry, Figure, Source};
+pub use facts::{Constant, Fec, Measured, Optic, PathLatency, PcieSwitch, Power, Price, Rental};
 pub use own::{Change, ChangedFigure, OwnRow, OwnRowError, OwnRowFault};
 pub use rows::{
     C2c, Cable, CopyWay, Family, Gpu, Host, Latency, Nic, NvSwitch, Nvlink, Nvme, Pcie, SocketLink, Switch, System,
@@ -50,8 +54,7 @@ macro_rules! kinds {
 
             /// Everything in the catalogue, kind by kind, with each figure's unit, source and standing.
             pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-                let sources = &self.sources;
-                std::iter::empty()$(.chain(entry::all(sources, &self.$field)))*
+                std::iter::empty()$(.chain(entry::all(self, &self.$field)))*
             }
 
             /// The name by which a table knows `name`; `None` if it does not, or if there is no such kind.
@@ -93,6 +96,7 @@ kinds! {
     nvlinks: Nvlink = "nvlink", "NVLink generation", "nvlink.toml";
     nvswitches: NvSwitch = "nvswitch", "NVSwitch chip", "nvswitch.toml";
     pcie: Pcie = "pcie", "PCIe generation", "pcie.toml";
+    pcie_switches: PcieSwitch = "pcie_switch", "PCIe switch", "pcie_switches.toml";
     c2c: C2c = "c2c", "chip-to-chip link", "c2c.toml";
     socket_links: SocketLink = "socket_link", "socket link", "socket_links.toml";
     hosts: Host = "host", "host CPU", "hosts.toml";
@@ -104,6 +108,14 @@ kinds! {
     latencies: Latency = "latency", "latency", "latency.toml";
     cables: Cable = "cable", "cable", "cables.toml";
     clusters: Cluster = "cluster", "cluster", "clusters.toml";
+    optics: Optic = "optic", "transceiver", "optics.toml";
+    fecs: Fec = "fec", "error correction", "fec.toml";
+    paths: PathLatency = "path_latency", "path latency", "path_latencies.toml";
+    constants: Constant = "constant", "constant", "constants.toml";
+    prices: Price = "price", "price", "prices.toml";
+    rentals: Rental = "rental", "rental", "rentals.toml";
+    powers: Power = "power", "power", "power.toml";
+    measurements: Measured = "measured", "measurement", "measured.toml";
 }
 
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| match Catalogue::parse_embedded() {
@@ -212,6 +224,56 @@ impl Catalogue {
             .ok_or_else(|| self.pcie.unknown(&format!("pcie{generation}")))
     }
 
+    /// The kind of a GPU's links to other GPUs: the row that it names, else that of its NVLink generation; `None` if it
+    /// has neither.
+    ///
+    /// # Errors
+    /// If that row or generation is not in the catalogue.
+    pub fn gpu_link(&self, gpu: &Gpu) -> Result<Option<&Row<Nvlink>>, UnknownName> {
+        match (&gpu.link, gpu.nvlink_gen) {
+            (Some(name), _) => self.nvlinks.get(name).map(Some),
+            (None, Some(generation)) => self.nvlink(generation).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The PCIe switch chip called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn pcie_switch(&self, name: &str) -> Result<&Row<PcieSwitch>, UnknownName> {
+        self.pcie_switches.get(name)
+    }
+
+    /// All transceivers in the order of the data file.
+    pub fn optics(&self) -> impl Iterator<Item = &Row<Optic>> {
+        self.optics.rows()
+    }
+
+    /// The price called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn price(&self, name: &str) -> Result<&Row<Price>, UnknownName> {
+        self.prices.get(name)
+    }
+
+    /// The latency of the whole path called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn path_latency(&self, name: &str) -> Result<&Row<PathLatency>, UnknownName> {
+        self.paths.get(name)
+    }
+
+    /// The measurement called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn measured(&self, name: &str) -> Result<&Row<Measured>, UnknownName> {
+        self.measurements.get(name)
+    }
+
     /// The chip-to-chip link called `name`.
     ///
     /// # Errors
@@ -292,5 +354,7 @@ impl Catalogue {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_facts;
 #[cfg(test)]
 mod tests_own;

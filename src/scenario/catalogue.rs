@@ -238,3 +238,52 @@ fn of_generation(kind: &str, stem: &str, table: &Table, builtin: &Catalogue) -> 
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tables of keys and the embedded data know the same kinds and keys.
+    #[test]
+    fn every_figure_of_the_data_has_its_key() {
+        // A cluster of one's own is a scenario.
+        let kinds: Vec<&str> = Catalogue::KINDS.iter().map(|(key, _)| *key).filter(|key| *key != "cluster").collect();
+        let mut known: Vec<&str> = CATALOGUE.keys.iter().map(|k| k.name).collect();
+        known.sort_unstable_by_key(|name| kinds.iter().position(|kind| kind == name));
+        assert_eq!(kinds, known);
+        for entry in Catalogue::builtin().entries().filter(|e| e.kind != "cluster") {
+            let spec = spec_of(entry.kind).unwrap();
+            for figure in &entry.figures {
+                let first = figure.key.split('.').next().unwrap();
+                assert!(spec.key(first).is_some(), "{} `{}`: {}", entry.kind, entry.name, figure.key);
+            }
+        }
+    }
+
+    /// Every key can be set on some row of its kind, and a key that a row cannot do without is required.
+    #[test]
+    fn every_key_is_one_of_the_data() {
+        let builtin = Catalogue::builtin();
+        for (kind, _) in Catalogue::KINDS.iter().filter(|(kind, _)| *kind != "cluster") {
+            let spec = spec_of(kind).unwrap();
+            let like = builtin.entries().find(|e| e.kind == *kind).unwrap().name.to_owned();
+            for key in spec.keys.iter().filter(|k| !matches!(k.name, "like" | "title" | "note" | "node")) {
+                let value = match &key.kind {
+                    Kind::Boolean => toml::Value::from(true),
+                    Kind::List(_) => toml::Value::Array(vec!["x".into()]),
+                    Kind::Choice(words) => words[0].into(),
+                    Kind::Text | Kind::Named(..) => "x".into(),
+                    Kind::Integer(low, _) => (*low).into(),
+                    Kind::Number(..) => 1.0.into(),
+                    Kind::Figure(_) => 4.into(),
+                    other => panic!("{kind}.{}: {other:?}", key.name),
+                };
+                let figures = toml::Table::from_iter([(key.name.to_owned(), value)]);
+                let (title, note) = (None, None);
+                let row =
+                    OwnRow { kind: (*kind).into(), name: "x".into(), like: Some(like.clone()), title, note, figures };
+                assert!(builtin.with_rows(&[row]).is_ok(), "{kind}.{}", key.name);
+            }
+        }
+    }
+}

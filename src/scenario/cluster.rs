@@ -116,8 +116,7 @@ fn nvlink_rate(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalogue, ou
         0 => catalogue.gpu(&spec.node.gpu).map_or(0, |gpu| gpu.nvlinks),
         wired => wired,
     };
-    let generation = catalogue.gpu(&spec.node.gpu).ok().and_then(|gpu| gpu.nvlink_gen);
-    let row = generation.and_then(|g| catalogue.nvlink(g).ok());
+    let row = catalogue.gpu(&spec.node.gpu).and_then(|gpu| catalogue.gpu_link(gpu)).ok().flatten();
     if let (Some(node), Some(rate), Some(row)) = (written.or(described.node("rate")), nvlink.rate, row) {
         let one_way = Rate::bytes_per_sec(row.link_rate.get().saturating_mul(u64::from(links)));
         let what = format!("NVLink {} ({links} links x {})", row.generation, row.link_rate);

@@ -6,6 +6,7 @@
 mod catalogue;
 mod fabric;
 mod faults;
+mod facts;
 mod tables;
 
 pub(crate) use catalogue::CATALOGUE;

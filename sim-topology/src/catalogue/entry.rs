@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Catalogue;
+use super::computed::{Computed, ComputedFigure};
 use super::table::{CatalogueError, Row, Standing, Table};
 
 /// Where a figure comes from.
@@ -39,6 +41,8 @@ impl Sources {
 /// One figure of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
+    /// The key as it is written.
+    pub key: String,
     /// The key with its unit cut off, nested keys joined by dots: `node.gpus`.
     pub name: String,
     /// The value as it stands in the data.
@@ -64,6 +68,8 @@ pub struct Entry<'a> {
     pub note: Option<&'a str>,
     /// The figures in the order of the data file.
     pub figures: Vec<Figure>,
+    /// What follows from them.
+    pub computed: Vec<ComputedFigure>,
     /// Where they come from.
     pub sources: Vec<&'a Source>,
 }
@@ -89,12 +95,15 @@ impl<'a> Entry<'a> {
     }
 }
 
-pub(crate) fn all<'a, T>(sources: &'a Sources, table: &'a Table<T>) -> impl Iterator<Item = Entry<'a>> + use<'a, T> {
+pub(crate) fn all<'a, T: Computed>(
+    catalogue: &'a Catalogue,
+    table: &'a Table<T>,
+) -> impl Iterator<Item = Entry<'a>> + use<'a, T> {
     let kind = table.key();
-    table.rows().map(move |row| of_row(kind, sources, row))
+    table.rows().map(move |row| of_row(kind, catalogue, row))
 }
 
-fn of_row<'a, T>(kind: &'static str, sources: &'a Sources, row: &'a Row<T>) -> Entry<'a> {
+fn of_row<'a, T: Computed>(kind: &'static str, catalogue: &'a Catalogue, row: &'a Row<T>) -> Entry<'a> {
     let mut figures = Vec::new();
     collect(&row.figures, "", row, row.standing, &mut figures);
     Entry {
@@ -104,7 +113,8 @@ fn of_row<'a, T>(kind: &'static str, sources: &'a Sources, row: &'a Row<T>) -> E
         summary: &row.title,
         note: row.note.as_deref(),
         figures,
-        sources: row.source.iter().filter_map(|id| sources.get(id)).collect(),
+        computed: row.data.computed(catalogue),
+        sources: row.source.iter().filter_map(|id| catalogue.sources.get(id)).collect(),
     }
 }
 
@@ -116,7 +126,7 @@ fn collect<T>(table: &toml::Table, prefix: &str, row: &Row<T>, standing: Standin
             toml::Value::Table(inner) => collect(inner, &path, row, standing, out),
             value => {
                 let (name, unit) = split_unit(&path);
-                out.push(Figure { name: name.to_owned(), value: plain(value), unit, standing });
+                out.push(Figure { key: path.clone(), name: name.to_owned(), value: plain(value), unit, standing });
             }
         }
     }
@@ -134,22 +144,27 @@ pub(super) fn plain(value: &toml::Value) -> String {
 }
 
 /// The units that keys end in.
-const UNITS: [(&str, &str); 15] = [
+const UNITS: [(&str, &str); 20] = [
     ("_GBps", "GB/s"),
     ("_gbit", "Gb/s"),
     ("_ns_per_m", "ns/m"),
     ("_ns_per_side", "ns a side"),
+    ("_usd_per_hour", "USD/h"),
+    ("packets_per_ns", "packets/ns"),
     ("_ns", "ns"),
     ("_us", "us"),
     ("_gb", "GB"),
     ("_mb", "MB"),
     ("_bytes", "B"),
+    ("_bits", "bits"),
     ("_tflops", "TFLOP/s"),
+    ("tflops", "TFLOP/s"),
     ("_gt_per_lane", "GT/s"),
     ("gt_per_lane", "GT/s a lane"),
     ("_usd", "USD"),
     ("_m", "m"),
     ("_w", "W"),
+    ("bytes", "B"),
 ];
 
 pub(super) fn split_unit(key: &str) -> (&str, Option<&'static str>) {

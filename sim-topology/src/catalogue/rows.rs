@@ -10,11 +10,11 @@ fn gbyte<'de, D: Deserializer<'de>>(d: D) -> Result<Rate, D::Error> {
     f64::deserialize(d).map(Rate::from_gbyte_f64)
 }
 
-fn gbyte_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error> {
+pub(super) fn gbyte_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error> {
     Option::<f64>::deserialize(d).map(|v| v.map(Rate::from_gbyte_f64))
 }
 
-fn gbit<'de, D: Deserializer<'de>>(d: D) -> Result<Rate, D::Error> {
+pub(super) fn gbit<'de, D: Deserializer<'de>>(d: D) -> Result<Rate, D::Error> {
     f64::deserialize(d).map(|v| Rate::from_gbyte_f64(v / 8.0))
 }
 
@@ -22,12 +22,20 @@ fn ns_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Span>, D::Error> {
     Option::<f64>::deserialize(d).map(|v| v.map(|v| Span::from_us_f64(v / 1e3)))
 }
 
-fn ns<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
+pub(super) fn ns<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
     f64::deserialize(d).map(|v| Span::from_us_f64(v / 1e3))
 }
 
-fn us<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
+pub(super) fn us<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
     f64::deserialize(d).map(Span::from_us_f64)
+}
+
+pub(super) fn us_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Span>, D::Error> {
+    Option::<f64>::deserialize(d).map(|v| v.map(Span::from_us_f64))
+}
+
+pub(super) fn gbit_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error> {
+    Option::<f64>::deserialize(d).map(|v| v.map(|v| Rate::from_gbyte_f64(v / 8.0)))
 }
 
 fn bytes_opt<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Bytes>, D::Error> {

@@ -53,16 +53,6 @@ fn rates_are_of_one_direction() {
 }
 
 #[test]
-fn pcie_rates_follow_from_the_line_code() {
-    for generation in 3..=6 {
-        let row = Catalogue::builtin().pcie(generation).unwrap();
-        let code = if generation < 6 { 128.0 / 130.0 } else { 236.0 / 256.0 };
-        let expected = row.gt_per_lane / 8.0 * code;
-        assert!((row.lane_rate.as_gbyte() - expected).abs() < 1e-6, "PCIe {generation}");
-    }
-}
-
-#[test]
 fn ports_split_down_to_slower_links() {
     let c = Catalogue::builtin();
     let ports = |name: &str, gbit| c.switch(name).unwrap().ports_at(Rate::gbit(gbit));

@@ -78,12 +78,15 @@ impl Builder<'_> {
     /// NVLinks of `gpu` in a domain of so many nodes.
     pub(super) fn add_scale_up(&mut self, gpu: &Row<Gpu>, domain_nodes: u32) -> Result<NvlinkKind, NodeError> {
         let spec = self.spec;
-        let (wiring, generation) = match (&spec.nvlink, &spec.xgmi, gpu.nvlink_gen) {
-            (None, None, _) => return Ok(NvlinkKind::None),
-            (Some(_), Some(_), _) => return Err(NodeError::TwoScaleUps),
-            (None, Some(xgmi), _) => return self.add_xgmi(xgmi),
-            (Some(wiring), None, Some(generation)) => (wiring, self.catalogue.nvlink(generation)?),
-            (Some(_), None, None) => {
+        let wiring = match (&spec.nvlink, &spec.xgmi) {
+            (None, None) => return Ok(NvlinkKind::None),
+            (Some(_), Some(_)) => return Err(NodeError::TwoScaleUps),
+            (None, Some(xgmi)) => return self.add_xgmi(xgmi),
+            (Some(wiring), None) => wiring,
+        };
+        let generation = match self.catalogue.gpu_link(gpu)? {
+            Some(row) => row,
+            None => {
                 return Err(NodeError::TooManyNvlinks { gpu: 0, model: gpu.name.clone(), used: 1, has: 0 });
             }
         };

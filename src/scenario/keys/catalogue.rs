@@ -2,6 +2,7 @@
 //!
 //! The keys are those of the embedded data (`sim-topology/data/`), which a test holds against these tables.
 
+use super::facts::{CONSTANT, FEC, MEASURED, OPTIC, PATH_LATENCY, PCIE_SWITCH, POWER_ROW, PRICE_ROW, RENTAL};
 use super::tables::{NODE, TRANSPORTS};
 use super::{KeySpec, Kind, TableSpec, Unit, key};
 
@@ -31,18 +32,28 @@ pub(crate) static CATALOGUE: TableSpec = TableSpec {
         key("switch", Kind::Map(&Kind::Part(&SWITCH)), "Network switches."),
         key("transport", Kind::Map(&Kind::Part(&TRANSPORT)), "What a network protocol costs."),
         key("latency", Kind::Map(&Kind::Part(&LATENCY)), "Latencies of the parts of a path."),
+        key("pcie_switch", Kind::Map(&Kind::Part(&PCIE_SWITCH)), "PCIe switch chips."),
         key("cable", Kind::Map(&Kind::Part(&CABLE)), "Kinds of cables."),
+        key("optic", Kind::Map(&Kind::Part(&OPTIC)), "Transceivers."),
+        key("fec", Kind::Map(&Kind::Part(&FEC)), "Forward error correction."),
+        key("path_latency", Kind::Map(&Kind::Part(&PATH_LATENCY)), "Latencies of whole paths; no model reads them."),
+        key("constant", Kind::Map(&Kind::Part(&CONSTANT)), "Single figures; no model reads them."),
+        key("price", Kind::Map(&Kind::Part(&PRICE_ROW)), "Prices; no model reads them."),
+        key("rental", Kind::Map(&Kind::Part(&RENTAL)), "Rents of GPUs; no model reads them."),
+        key("power", Kind::Map(&Kind::Part(&POWER_ROW)), "Power of systems and parts; no model reads them."),
+        key("measured", Kind::Map(&Kind::Part(&MEASURED)), "Measurements; no model reads them."),
     ],
 };
 
-const LIKE: KeySpec = key("like", Kind::Named("the name of a row", "h100-sxm"), "The row that gives what is left out.");
-const TITLE: KeySpec = key("title", Kind::Text, "What it is, in a few words.");
-const NOTE: KeySpec = key("note", Kind::Text, "A remark, such as where the figures come from.");
-const POWER: KeySpec = key("power_w", Kind::Number(0.0, 1e7), "Typical power, W.");
-const PRICE: KeySpec = key("price_usd", Kind::Number(0.0, 1e10), "Price, US dollars.");
+pub(super) const LIKE: KeySpec =
+    key("like", Kind::Named("the name of a row", "h100-sxm"), "The row that gives what is left out.");
+pub(super) const TITLE: KeySpec = key("title", Kind::Text, "What it is, in a few words.");
+pub(super) const NOTE: KeySpec = key("note", Kind::Text, "A remark, such as where the figures come from.");
+pub(super) const POWER: KeySpec = key("power_w", Kind::Number(0.0, 1e7), "Typical power, W.");
+pub(super) const PRICE: KeySpec = key("price_usd", Kind::Number(0.0, 1e10), "Price, US dollars.");
 const GENERATION: Kind = Kind::Integer(0, 99);
-const LANES: Kind = Kind::Integer(1, 64);
-const TFLOPS: Kind = Kind::Number(0.0, 1e7);
+pub(super) const LANES: Kind = Kind::Integer(1, 64);
+pub(super) const TFLOPS: Kind = Kind::Number(0.0, 1e7);
 
 static SYSTEM: TableSpec = TableSpec {
     name: "catalogue.system",
