@@ -201,3 +201,30 @@ fn a_rate_that_looks_like_both_directions_is_warned_of() {
     assert!(!warned("[catalogue.nic.mine]\nlike = \"cx7\"\nport_gbit = 800\npcie_gen = 6\n"));
     assert!(!warned("[catalogue.gpu.h100]\nmemory_GBps = 9000\n"));
 }
+
+#[test]
+fn the_catalogue_is_listed_searched_and_shown() {
+    let list = run(&[], &["catalog"]);
+    assert_eq!(list.code, 0);
+    for part in
+        ["gpu (31)", "nic (24)", "switch (19)", "measured (69)", "~ has values that are provisional", "64 x 400 Gb/s"]
+    {
+        assert!(list.out.contains(part), "{part}: {}", list.out);
+    }
+    assert!(list.out.lines().all(|line| line.chars().count() <= 110), "{}", list.out);
+    let kind = run(&[], &["catalog", "--kind", "path-latency"]);
+    assert!(kind.out.contains("nvlink-1sw") && !kind.out.contains("h100-sxm"), "{kind:?}");
+    let found = run(&[], &["catalog", "--search", "Hopper"]);
+    assert!(found.out.contains("h200-sxm") && !found.out.contains("a100"), "{found:?}");
+    run(&[], &["catalog", "--search", "zzzz"]).fails(2, &["E020", "no row mentions `zzzz`"]);
+    run(&[], &["catalog", "tomahawk-7"]).fails(2, &["E020", "tomahawk"]);
+    run(&[], &["catalog", "--kind", "swich"]).fails(2, &["E080", "switch"]);
+    let page = run(&[], &["catalog", "pcie5"]);
+    assert!(page.out.contains("57.61 GB/s  = 63.02 x 256 / (256 + 24)"), "{page:?}");
+    assert!(run(&[], &["catalog", "qm9700"]).out.contains("~ power"));
+    let page = json(&run(&[], &["catalog", "qm9700", "--format", "json"]));
+    let entry = &page["results"]["entries"][0];
+    let power = entry["figures"].as_array().unwrap().iter().find(|f| f["key"] == "power_w").unwrap();
+    assert_eq!((&power["provisional"], &power["unit"]), (&true.into(), &"W".into()));
+    assert_eq!(entry["computed"][0]["formula"], "64 x 400 Gb/s");
+}

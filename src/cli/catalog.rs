@@ -153,7 +153,8 @@ fn list(entries: &[&Entry<'_>], all: bool) -> String {
         }
         let _ = writeln!(out, "{head}");
         let name = rows.iter().map(|e| e.name.chars().count()).max().unwrap_or(0) + 2;
-        let title = rows.iter().map(|e| e.summary.chars().count()).max().unwrap_or(0).min(60) + 2;
+        let title = rows.iter().map(|e| e.summary.chars().count()).max().unwrap_or(0) + 2;
+        let title = title.min(62).min(WIDTH.saturating_sub(name + 20));
         for entry in rows {
             let mark = if entry.is_provisional() { "~" } else { " " };
             let figures = shown(entry);
