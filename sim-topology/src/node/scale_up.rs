@@ -84,11 +84,8 @@ impl Builder<'_> {
             (None, Some(xgmi)) => return self.add_xgmi(xgmi),
             (Some(wiring), None) => wiring,
         };
-        let generation = match self.catalogue.gpu_link(gpu)? {
-            Some(row) => row,
-            None => {
-                return Err(NodeError::TooManyNvlinks { gpu: 0, model: gpu.name.clone(), used: 1, has: 0 });
-            }
+        let Some(generation) = self.catalogue.gpu_link(gpu)? else {
+            return Err(NodeError::TooManyNvlinks { gpu: 0, model: gpu.name.clone(), used: 1, has: 0 });
         };
         if let Some(&gpu) = wiring.lost.iter().find(|&&g| g >= spec.gpus) {
             return Err(NodeError::NoSuchGpu { key: "nvlink.lost", index: gpu, count: spec.gpus });
