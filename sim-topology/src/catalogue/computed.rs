@@ -39,7 +39,8 @@ macro_rules! nothing_follows {
 }
 
 nothing_follows!(
-    Cluster, System,
+    Cluster,
+    System,
     C2c,
     SocketLink,
     Host,
