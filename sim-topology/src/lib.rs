@@ -20,8 +20,8 @@
 pub mod catalogue;
 mod device;
 pub mod fabric;
-pub mod import;
 pub mod faults;
+pub mod import;
 pub mod node;
 mod path_class;
 mod route;

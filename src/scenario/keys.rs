@@ -5,8 +5,8 @@
 
 mod catalogue;
 mod fabric;
-mod faults;
 mod facts;
+mod faults;
 mod tables;
 
 pub(crate) use catalogue::CATALOGUE;
