@@ -328,6 +328,10 @@ each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every 
 an `NCCL_*` variable that nothing simulated looks at, an algorithm forced on sends and receives, launches captured in a
 graph, a ratio that whole links cannot give. The message says why.";
 
+    FaultOddity = "W015", "faults that overlap or change nothing",
+"Two faults act on one link, of which the later acts on what the first left; or a fault changes nothing, such as a factor
+of 1, a delay of zero, or the death of what is dead.";
+
     FarNic = "W020", "GPUs use NICs that are not the nearest",
 "`nic_policy` or `nic_map` gives a GPU a NIC on another PCIe switch, root port or socket than the nearest one. Its traffic
 then shares uplinks and the link between sockets, and beyond the level that `gpudirect` allows it goes through host memory:
@@ -341,9 +345,6 @@ two copies more at each side. Several GPUs on one NIC share its rate.
 the same time. On such boxes the rate of posted writes was measured to fall from 37 to 2.7 GB/s (from 52 to 7 GB/s). The model
 doesn't contain this: its figures are those of healthy switches. Reads are not affected; nor are writes to one root port at a
 time.";
-    FaultOddity = "W015", "faults that overlap or change nothing",
-"Two faults act on one link, of which the later acts on what the first left; or a fault changes nothing, such as a factor
-of 1, a delay of zero, or the death of what is dead.";
 
     LogDamage = "W030", "a damaged measurement file",
 "Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
