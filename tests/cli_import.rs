@@ -17,7 +17,7 @@ fn host(name: &str) -> String {
 
 /// The cells of a printed matrix, without the affinity columns.
 fn cells(text: &str) -> Vec<Vec<String>> {
-    let class = |w: &str| matches!(w, "X" | "PIX" | "PXB" | "PHB" | "NODE" | "SYS") || w.starts_with("NV");
+    let class = |w: &str| matches!(w, "X" | "PIX" | "PXB" | "PHB" | "NODE" | "SYS" | "XGMI") || w.starts_with("NV");
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.filter(|w| {
         w.len() > 1
@@ -60,6 +60,8 @@ fn every_host_passes_the_check_and_shows_its_matrix() {
         "a100-8-vm-static-numa4.xml",
         "h200-3-of-8-numa0.xml",
         "b200-8-gpu2-lost-no-heading.txt",
+        "mi300x-8.xml",
+        "mi100-8-islands.xml",
     ] {
         import_to(&node, &host(file), &[]);
         let checked = fabricsim(&["check", &shown]);
@@ -68,12 +70,13 @@ fn every_host_passes_the_check_and_shows_its_matrix() {
         let first = fabricsim(&["topo", &shown]);
         let again = dir.path().join("again.toml");
         fs::write(dir.path().join("topo.txt"), &first.out).unwrap();
-        import_to(
-            &again,
-            &dir.path().join("topo.txt").to_string_lossy(),
-            &["--gpu", "h200-sxm"]
-                .map(|s| if file.starts_with("a100") && s == "h200-sxm" { "a100-sxm4-80" } else { s }),
-        );
+        let gpu = match &file[..4] {
+            "a100" => "a100-sxm4-80",
+            "mi30" => "mi300x",
+            "mi10" => "mi100",
+            _ => "h200-sxm",
+        };
+        import_to(&again, &dir.path().join("topo.txt").to_string_lossy(), &["--gpu", gpu]);
         let second = fabricsim(&["topo", &again.to_string_lossy()]);
         assert_eq!(cells(&second.out), cells(&first.out), "{file}");
     }
@@ -97,6 +100,28 @@ fn findings_have_codes_lines_and_columns() {
     let lost = fabricsim(&["import", &host("b200-8-gpu2-lost-no-heading.txt"), "--gpu", "b200"]);
     assert!(lost.err.contains("warning[W060]: gpu2 has no NVLink, others have 18"), "{}", lost.err);
     assert!(lost.out.contains("lost = [2]"));
+}
+
+#[test]
+fn nvlinks_that_are_partly_down_come_as_a_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = fs::read_to_string(host("h100-8-two-level-switches.xml")).unwrap();
+    fs::write(dir.path().join("topo.xml"), file.replacen("count='5' target", "count='4' target", 1)).unwrap();
+    let ran = fabricsim_in(dir.path(), &["import", "topo.xml", "--out", "node.toml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("warning[W060]: gpu0 has 17 NVLinks, others have 18"), "{}", ran.err);
+    let checked = fabricsim_in(dir.path(), &["check", "node.toml"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let shown = cells(&fabricsim_in(dir.path(), &["topo", "node.toml"]).out);
+    assert_eq!((shown[0][1].as_str(), shown[1][0].as_str(), shown[1][2].as_str()), ("NV17", "NV17", "NV18"));
+    let whole = cells(&fabricsim_in(dir.path(), &["topo", "node.toml", "--without-faults"]).out);
+    assert_eq!(whole[0][1], "NV18");
+}
+
+#[test]
+fn collectives_of_another_library_are_refused() {
+    let bench = fabricsim(&["bench", "all_reduce", "--system", "mi300x-8"]);
+    bench.fails(2, &["Instinct MI300X are not modelled", "RCCL", "transfers"]);
 }
 
 #[test]

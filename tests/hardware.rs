@@ -319,3 +319,17 @@ fn known_collapses_are_warned_of() {
     assert!(!warned(&[("0", "4"), ("0", "6")]), "one writer");
     assert!(!warned(&[("0", "1"), ("1", "0")]), "below the switch");
 }
+
+/// Each link of an MI300X reaches one peer: a pair has one of them, and only traffic to all has all seven.
+#[test]
+fn xgmi_serves_one_peer_a_link() {
+    let head = "system = \"mi300x-8\"";
+    let pair = rates(head, &auto(&[("0", "7")]))[0];
+    assert!(pair < 64.0 && pair > 0.88 * 64.0, "{pair}");
+    let out: Vec<(&str, &str)> = N[1..].iter().map(|peer| ("0", *peer)).collect();
+    let all = rates(head, &auto(&out)).iter().sum::<f64>();
+    assert!((all / pair - 7.0).abs() < 0.05, "{all} of {pair} a pair");
+    let mesh = rates(head, &auto(&all_to_all()));
+    assert_eq!(mesh.len(), 56);
+    assert!(mesh.iter().all(|rate| (rate / pair - 1.0).abs() < 0.01), "{mesh:?}");
+}

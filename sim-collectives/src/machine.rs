@@ -45,6 +45,15 @@ pub enum MachineError {
     /// The catalogue does not know the GPU.
     #[error("{0}")]
     Gpu(String),
+    /// AMD's library chooses otherwise, and its timing is not known.
+    #[error(
+        "collectives on {gpu} are not modelled: what is chosen and what a step costs follow NCCL, and AMD's RCCL differs; \
+         `topo`, `path` and `run` with transfers work"
+    )]
+    NotNccl {
+        /// The GPU.
+        gpu: String,
+    },
     /// Rings are given whose lengths are not those of the communicator.
     #[error(
         "the given ring of channel {channel} has {given} members; the communicator has {ranks} ranks on {nodes} nodes"
@@ -148,6 +157,9 @@ fn facts(
 ) -> Result<Facts, MachineError> {
     let node = fabric.node_spec();
     let gpu = catalogue.gpu(&node.gpu).map_err(|e| MachineError::Gpu(e.to_string()))?;
+    if gpu.gcn.is_some() {
+        return Err(MachineError::NotNccl { gpu: gpu.title.clone() });
+    }
     let (version, per_node) = (software.version, group.nodes().iter().map(Vec::len).max().unwrap_or(1) as u32);
     let nodes = group.nodes().len() as u32;
     let link = nvlink_gbps(gpu.sm, version);

@@ -25,6 +25,7 @@ mod nccl_links;
 mod nccl_log;
 mod nccl_xml;
 mod node;
+mod rocm_topo;
 mod sockets;
 mod suspicions;
 mod tally;
@@ -39,6 +40,7 @@ pub use write::{graphs_toml, toml as to_toml};
 
 use crate::catalogue::Catalogue;
 use crate::fabric::{Fabric, FabricSpec};
+use crate::faults::{Degraded, Fault, FaultKind};
 use crate::node::NodeSpec;
 use crate::path_class::PathClass;
 use crate::topo;
@@ -53,6 +55,8 @@ pub enum Kind {
     NcclXml,
     /// The matrix of `nvidia-smi topo -m`.
     TopoM,
+    /// The tables of `rocm-smi --showtopo`.
+    RocmTopo,
     /// NCCL's graph file: channels, not a machine.
     NcclGraph,
     /// A log with `NCCL_DEBUG=INFO`: channels, not a machine.
@@ -66,6 +70,7 @@ impl Kind {
         match self {
             Self::NcclXml => "NCCL topology XML",
             Self::TopoM => "nvidia-smi topo -m",
+            Self::RocmTopo => "rocm-smi --showtopo",
             Self::NcclGraph => "NCCL graph file",
             Self::NcclLog => "NCCL log",
         }
@@ -81,7 +86,7 @@ pub struct Request {
     pub nic: Option<String>,
     /// The CPU's family: `sapphire-rapids`.
     pub cpu: Option<String>,
-    /// Every PCIe link is taken at what its ends can do, whatever the file says.
+    /// PCIe links that trained down are lifted to those of their peers, or their cards.
     pub full_links: bool,
 }
 
@@ -111,6 +116,8 @@ pub struct Imported {
     pub devices: Vec<Named>,
     /// The path classes between them that the file shows, with what was filled in.
     pub matrix: Vec<Vec<PathClass>>,
+    /// What is broken: NVLinks to switches that are down.
+    pub faults: Vec<Fault>,
 }
 
 /// What a text is, by its content; `None` if it is nothing that can be imported.
@@ -120,6 +127,9 @@ pub fn detect(text: &str) -> Option<Kind> {
     if head.starts_with('<') {
         let place = |mark: &str| head.find(mark).unwrap_or(usize::MAX);
         return Some(if place("<graphs") < place("<system") { Kind::NcclGraph } else { Kind::NcclXml });
+    }
+    if rocm_topo::looks_like(text) {
+        return Some(Kind::RocmTopo);
     }
     if topo_m::looks_like(text) {
         return Some(Kind::TopoM);
@@ -138,6 +148,7 @@ pub fn node(text: &str, kind: Kind, request: &Request, catalogue: &Catalogue) ->
     let mut host = match kind {
         Kind::NcclXml => nccl_xml::read(text)?,
         Kind::TopoM => matrix_host::host(topo_m::read(text)?),
+        Kind::RocmTopo => matrix_host::host(rocm_topo::read(text)?),
         Kind::NcclGraph | Kind::NcclLog => {
             let refusal = Refusal::new(format!("an {} is no machine", kind.title()));
             return Err(refusal.help("it tells of channels: they go beside a node that is imported or named"));
@@ -153,14 +164,12 @@ pub fn node(text: &str, kind: Kind, request: &Request, catalogue: &Catalogue) ->
     let filled = fill::fill(&mut host, request, catalogue)?;
     suspicions::find(&mut host, filled.gpu);
     if request.full_links {
-        let links = host.switches.iter_mut().map(|s| &mut s.link);
-        let links =
-            links.chain(host.gpus.iter_mut().map(|d| &mut d.link)).chain(host.nics.iter_mut().map(|d| &mut d.link));
-        links.for_each(|link| *link = host::Lanes::default());
+        suspicions::lift(&mut host);
     }
     let node = node::node(&host, &filled, catalogue);
+    let faults = faults(&host);
     let matrix = host.matrix();
-    verify(&node, &matrix, catalogue, &mut host.findings)?;
+    verify(&node, &faults, &matrix, catalogue, &mut host.findings)?;
     let named = |kind: &'static str, list: &[host::Device]| {
         let name = |(i, d): (usize, &host::Device)| Named {
             device: format!("{kind}{i}"),
@@ -172,18 +181,42 @@ pub fn node(text: &str, kind: Kind, request: &Request, catalogue: &Catalogue) ->
     let devices = named("gpu", &host.gpus).into_iter().chain(named("nic", &host.nics)).collect();
     let mut findings = host.findings;
     findings.sort_by_key(|f| f.at.as_ref().map_or(usize::MAX, |at| at.start));
-    Ok(Imported { kind, node, origins: filled.origins, findings, devices, matrix })
+    Ok(Imported { kind, node, origins: filled.origins, findings, devices, matrix, faults })
+}
+
+/// GPUs that have some of their links to the switches, but not all.
+fn faults(host: &host::Host) -> Vec<Fault> {
+    let host::Nvlink::Switched { links, .. } = &host.nvlink else { return Vec::new() };
+    let most = links.iter().copied().max().unwrap_or(0);
+    let partly = links.iter().enumerate().filter(|(_, n)| **n > 0 && **n < most);
+    let fault = |(gpu, &left): (usize, &u32)| Fault {
+        target: format!("node*.gpu{gpu}"),
+        pick: None,
+        kind: FaultKind::Degraded(Degraded { links: Some(left), ..Degraded::default() }),
+    };
+    partly.map(fault).collect()
 }
 
 /// Builds the node and holds its matrix against the file's.
 fn verify(
     node: &NodeSpec,
+    faults: &[Fault],
     matrix: &[Vec<PathClass>],
     catalogue: &Catalogue,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Refusal> {
     let fabric = Fabric::build(&FabricSpec::new(node.clone(), 1), catalogue)
         .map_err(|e| Refusal::new(format!("no node can be built of it: {e}")))?;
+    let fabric = if faults.is_empty() {
+        fabric
+    } else {
+        let ill = fabric.with_faults(faults, 0, true, catalogue);
+        let why = |errors: Vec<crate::faults::FaultError>| {
+            let first = errors.first().map(|e| e.message.clone()).unwrap_or_default();
+            Refusal::new(format!("links that are down cannot be taken away: {first}"))
+        };
+        ill.map_err(why)?.0
+    };
     let Some(built) = topo::matrix(&fabric, 0) else { return Ok(()) };
     let mut different = 0;
     let mut first = String::new();

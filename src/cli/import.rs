@@ -12,7 +12,7 @@ use super::output;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, SourceId, shorten};
 use crate::scenario::Scenario;
 
-/// Read what a host printed (NCCL topology XML, nvidia-smi topo -m, NCCL's channels) and write it as TOML
+/// Read what a host printed (NCCL topology XML, nvidia-smi topo -m, rocm-smi --showtopo, NCCL's channels) and write it as TOML
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// The CPU's family, such as sapphire-rapids
     #[arg(long, value_name = "FAMILY")]
     cpu: Option<String>,
-    /// Take every PCIe link at what its ends can do, whatever speed the file shows
+    /// Lift PCIe links that trained down to those of their peers (of all, to the cards')
     #[arg(long)]
     full_links: bool,
     /// For channels: the system that they are of, by its name in `fabricsim catalog`
@@ -57,6 +57,8 @@ pub(super) enum FileKind {
     NcclXml,
     /// The matrix of `nvidia-smi topo -m`.
     TopoM,
+    /// The tables of `rocm-smi --showtopo`.
+    RocmTopo,
     /// The channels of an NCCL_GRAPH_DUMP_FILE.
     NcclGraph,
     /// The channels of an NCCL_DEBUG=INFO log.
@@ -81,6 +83,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let kind = match args.kind {
         FileKind::NcclXml => Some(Kind::NcclXml),
         FileKind::TopoM => Some(Kind::TopoM),
+        FileKind::RocmTopo => Some(Kind::RocmTopo),
         FileKind::NcclGraph => Some(Kind::NcclGraph),
         FileKind::NcclLog => Some(Kind::NcclLog),
         FileKind::Auto => import::detect(&text),
@@ -98,7 +101,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let channels = match kind {
         Kind::NcclGraph => Some(import::graph_file(&text)),
         Kind::NcclLog => Some(import::log(&text)),
-        Kind::NcclXml | Kind::TopoM => None,
+        Kind::NcclXml | Kind::TopoM | Kind::RocmTopo => None,
     };
     if let Some(channels) = channels {
         let graphs = channels.map_err(|refusal| refused(refusal, found.clone()))?;

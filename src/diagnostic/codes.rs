@@ -364,7 +364,7 @@ like the host: such a GPU is under `nvlink.lost` and talks to its peers over PCI
 "A link is slower or narrower than those of its peers or than both ends can: `2.5 GT/s` on a GPU that idles (links train up
 under load), x8 in place of x16 after bad contact, a virtual machine that shows a default. NCCL plans with what it reads:
 at 2.5 GT/s its channels get a tenth of the rate. The imported node is as the file says, under `trained`;
-`import --full-links` takes every link at its best.";
+`import --full-links` lifts what trained down.";
 
     DistantNic = "W062", "a NIC with no GPU near it, or a GPU with no NIC",
 "NIC and GPU are near if one PCIe switch, or a tree of them, has both (PIX, PXB). Beyond that traffic crosses the CPU, and

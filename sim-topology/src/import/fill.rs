@@ -180,6 +180,14 @@ fn gpu<'a>(
         return Ok(row);
     }
     let linked = !matches!(host.nvlink, Nvlink::None);
+    if let (true, Nvlink::Pairs(pairs)) = (host.xgmi, &host.nvlink) {
+        let peers = |g: u32| pairs.iter().filter(|p| p[0] == g || p[1] == g).count();
+        let most = (0..host.gpus.len() as u32).map(peers).max().unwrap_or(0);
+        if let Ok(row) = catalogue.gpu(if most > 3 { "mi300x" } else { "mi100" }) {
+            say(&row.name, Certainty::Assumed, format!("xGMI to {most} peers; --gpu names another"));
+            return Ok(row);
+        }
+    }
     if let Some((sm, _)) = most(host.gpus.iter().filter_map(|g| g.sm))
         && let Some(row) = known::gpu_of_sm(sm, linked).and_then(|name| catalogue.gpu(name).ok())
     {
@@ -291,19 +299,19 @@ fn scale_up(
     }
     match &mut host.nvlink {
         Nvlink::Unknown | Nvlink::None => (None, None),
-        Nvlink::Pairs(pairs) if gpu.nvlink_gen.is_none() => {
-            let of_system = systems_with(catalogue, gpu).find_map(|s| Some((s, s.node.xgmi.as_ref()?.rate)));
-            match of_system {
-                Some((system, rate)) => {
-                    let why = format!("rate of one link as in {}", system.name);
-                    say("xgmi.rate", rate_shown(rate), Certainty::Catalogue, why);
-                    (None, Some(XgmiSpec { rate, mesh: None, pairs: pairs.clone() }))
+        Nvlink::Pairs(pairs) if gpu.gcn.is_some() || host.xgmi || gpu.nvlink_gen.is_none() => {
+            let link = catalogue.gpu_link(gpu).ok().flatten().filter(|_| gpu.gcn.is_some());
+            match link {
+                Some(link) => {
+                    let why = format!("a link of {}", gpu.name);
+                    say("xgmi.rate", rate_shown(link.link_rate), Certainty::Catalogue, why);
+                    (None, Some(xgmi(link.link_rate, pairs, count)))
                 }
-                None if host.gpus.iter().any(|g| g.gfx.is_some()) => {
+                None if host.xgmi || host.gpus.iter().any(|g| g.gfx.is_some()) => {
                     let rate = Rate::gbyte(32);
-                    let why = "no system of the catalogue has this GPU; one link of 16 lanes at 16 GT/s".to_owned();
+                    let why = "the catalogue has no xGMI of this GPU; one link of 16 lanes at 16 GT/s".to_owned();
                     say("xgmi.rate", rate_shown(rate), Certainty::Assumed, why);
-                    (None, Some(XgmiSpec { rate, mesh: None, pairs: pairs.clone() }))
+                    (None, Some(xgmi(rate, pairs, count)))
                 }
                 None => {
                     let finding = Finding::new(Kind::Contradiction, format!("{} has no NVLink", gpu.name));
@@ -358,6 +366,20 @@ fn scale_up(
             let lost = (0..count).filter(|&g| links[g as usize] == 0).collect();
             (Some(NvlinkSpec { chip, links: wiring, lost, ..NvlinkSpec::default() }), None)
         }
+    }
+}
+
+/// The bundles as a mesh, where they are that of every group of so many GPUs, each by one link.
+fn xgmi(rate: Rate, pairs: &[[u32; 3]], count: u32) -> XgmiSpec {
+    let mut sorted = pairs.to_vec();
+    sorted.sort_unstable();
+    let whole = |size: &u32| {
+        let mesh = (0..count).flat_map(|a| (a + 1..((a / size + 1) * size).min(count)).map(move |b| [a, b, 1]));
+        mesh.eq(sorted.iter().copied())
+    };
+    match (2..=count).find(whole) {
+        Some(size) => XgmiSpec { rate, mesh: Some(size), pairs: Vec::new() },
+        None => XgmiSpec { rate, mesh: None, pairs: sorted },
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn host(mut table: Table) -> Host {
     // NUMA nodes.
     let mut near = Groups::new(n);
     for (a, b) in pairs(n) {
-        let hidden = matches!(classes[a][b], None | Some(PathClass::Nvl(_)));
+        let hidden = matches!(classes[a][b], None | Some(PathClass::Nvl(_) | PathClass::Xgmi(_)));
         if close(classes[a][b], PathClass::Node) || (hidden && numa_of(a).is_some() && numa_of(a) == numa_of(b)) {
             near.join(a, b);
         }
@@ -126,6 +126,7 @@ pub(super) fn host(mut table: Table) -> Host {
     host.gpus = (0..table.gpus).map(device).collect();
     host.nics = (table.gpus..n).map(device).collect();
     host.nvlink = nvlink(&classes, table.gpus);
+    host.xgmi = classes.iter().flatten().any(|class| matches!(class, Some(PathClass::Xgmi(_))));
     host.findings = findings;
     contradictions(&mut host, &table);
     host
@@ -138,7 +139,9 @@ fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// Whether two devices are at most `class` apart, over PCIe.
 fn close(known: Option<PathClass>, class: PathClass) -> bool {
-    known.is_some_and(|c| !matches!(c, PathClass::Nvl(_) | PathClass::X) && c.rank() <= class.rank())
+    known.is_some_and(|c| {
+        !matches!(c, PathClass::Nvl(_) | PathClass::Xgmi(_) | PathClass::X) && c.rank() <= class.rank()
+    })
 }
 
 fn missing_rows(table: &Table, findings: &mut Vec<Finding>) {
@@ -326,7 +329,7 @@ fn numas(
 /// Through switches if a GPU shows more links than any has; else bundles from GPU to GPU.
 fn nvlink(classes: &[Vec<Option<PathClass>>], gpus: usize) -> Nvlink {
     let links = |a: usize, b: usize| match classes[a][b] {
-        Some(PathClass::Nvl(n)) => n,
+        Some(PathClass::Nvl(n) | PathClass::Xgmi(n)) => n,
         _ => 0,
     };
     let most: Vec<u32> = (0..gpus).map(|a| (0..gpus).map(|b| links(a, b)).max().unwrap_or(0)).collect();

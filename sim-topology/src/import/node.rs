@@ -121,14 +121,11 @@ impl Rows<'_> {
         }
     }
 
-    /// The link in a generation that the catalogue has; of an older one as fewer lanes of that.
+    /// The link in a generation that the catalogue has.
     fn known(&self, slot: SlotSpec) -> SlotSpec {
         let mut slot = SlotSpec { lanes: if slot.lanes == 0 { 16 } else { slot.lanes }, ..slot };
-        while slot.generation > 3 && self.catalogue.pcie(slot.generation).is_err() {
+        while slot.generation > 1 && self.catalogue.pcie(slot.generation).is_err() {
             slot.generation -= 1;
-        }
-        while slot.generation < 3 && self.catalogue.pcie(slot.generation).is_err() {
-            slot = SlotSpec { generation: slot.generation + 1, lanes: (slot.lanes / 2).max(1) };
         }
         slot
     }

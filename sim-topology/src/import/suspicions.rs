@@ -49,9 +49,7 @@ fn lost_nvlinks(host: &Host) -> Vec<Finding> {
             let finding = Finding::new(Kind::NvlinkLost, format!("gpu{g} has {n} NVLinks, others have {most}"));
             finding.at(at, format!("{} are down", most - n)).help(match host.nvlink {
                 Nvlink::Pairs(_) => "the node is written as it is".to_owned(),
-                _ => format!(
-                    "the node has all of them; to lessen the rate, add a [[fault]] on the GPU's NVLink by the factor {n}/{most}"
-                ),
+                _ => "the node is written with all, and a [[fault]] that takes away those that are down".to_owned(),
             })
         });
     }
@@ -62,6 +60,32 @@ fn lost_nvlinks(host: &Host) -> Vec<Finding> {
 fn below(link: Lanes, full: Lanes) -> bool {
     let less = |a: Option<u32>, b: Option<u32>| a.zip(b).is_some_and(|(a, b)| a < b);
     less(link.generation, full.generation) || less(link.lanes, full.lanes)
+}
+
+/// Lifts what trained down: devices to the best of their peers, a switch to its peers' width and to the speed of what
+/// hangs below. Where every device of a kind shows a speed of idle links (generation 1 or 2), its card's is taken.
+pub(super) fn lift(host: &mut Host) {
+    for devices in [&mut host.gpus, &mut host.nics] {
+        let mut full = best(devices.iter().map(|d| d.link));
+        full.generation = full.generation.filter(|&generation| generation > 2);
+        for device in devices.iter_mut() {
+            if full.generation.is_none() || below(device.link, full) {
+                device.link = Lanes { generation: full.generation, lanes: full.lanes.max(device.link.lanes) };
+            }
+        }
+    }
+    let width = best(host.switches.iter().filter(|s| s.parent.is_none()).map(|s| s.link)).lanes;
+    for s in (0..host.switches.len()).rev() {
+        let devices = host.devices().filter(|d| d.switch == Some(s)).map(|d| d.link);
+        let switches = host.switches.iter().filter(|d| d.parent == Some(s)).map(|d| d.link);
+        let fastest = best(devices.chain(switches)).generation;
+        let link = &mut host.switches[s].link;
+        // Without a figure below, an idle one is as the node's builder fills it in.
+        link.generation = link.generation.max(fastest).filter(|&generation| generation > 2);
+        if link.lanes.is_some() {
+            link.lanes = link.lanes.max(width);
+        }
+    }
 }
 
 fn best(links: impl Iterator<Item = Lanes>) -> Lanes {
@@ -78,8 +102,8 @@ fn shown(link: Lanes) -> String {
 
 fn links_down(host: &Host, gpu: &Row<Gpu>) -> Vec<Finding> {
     let mut out = Vec::new();
-    let help = "the node is written as it is; a GPU that idles may show a low speed and train up under load: `--full-links` takes \
-                every link at its best";
+    let help = "the node is written as it is; a GPU that idles may show a low speed and train up under load: `--full-links` lifts \
+                what trained down";
     for (kind, devices) in [("gpu", &host.gpus), ("nic", &host.nics)] {
         for (i, device) in devices.iter().enumerate() {
             // Ports of one card share a link; one finding is enough.
@@ -123,7 +147,8 @@ fn links_down(host: &Host, gpu: &Row<Gpu>) -> Vec<Finding> {
         let label = format!("{} to the CPU", switch.name);
         out.push(Finding::new(Kind::LinkDown, what).at(switch.at.clone(), label).help(
             "NCCL plans with that figure; some switches show the speed of a part inside. The node is written as it is: \
-             `--full-links` takes every link at its best",
+             `--full-links` lifts \
+             what trained down",
         ));
     }
     out

@@ -114,6 +114,7 @@ fn class(text: &str) -> Option<PathClass> {
         "NODE" => PathClass::Node,
         // `SOC` is what drivers before 378 wrote.
         "SYS" | "SOC" => PathClass::Sys,
+        "XGMI" => PathClass::Xgmi(1),
         _ => {
             let links = text.strip_prefix("NV").filter(|d| !d.is_empty() && d.len() <= 2)?;
             PathClass::Nvl(links.parse().ok().filter(|&n| n > 0)?)
@@ -337,7 +338,7 @@ impl Reader {
         };
         if let Some(first) = self.strange.first() {
             let finding = Finding::new(Kind::BadValue, "a cell that is no class of path");
-            let label = "NV#, PIX, PXB, PHB, NODE or SYS is due; the rest of the row is not used";
+            let label = "NV#, XGMI, PIX, PXB, PHB, NODE or SYS is due; the rest of the row is not used";
             table.findings.push(finding.at(first.clone(), label));
         }
         for row in self.rows {
@@ -393,7 +394,7 @@ impl Reader {
         let linked = self
             .rows
             .iter()
-            .filter_map(|r| r.cells.iter().rposition(|c| matches!(c.0, PathClass::Nvl(_))))
+            .filter_map(|r| r.cells.iter().rposition(|c| matches!(c.0, PathClass::Nvl(_) | PathClass::Xgmi(_))))
             .max()
             .map_or(0, |n| n + 1);
         let gpus = named.max(linked).min(columns);

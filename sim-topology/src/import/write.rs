@@ -5,6 +5,8 @@ use core::fmt::Write as _;
 use sim_core::units::Rate;
 use toml::{Table, Value};
 
+use crate::faults::{Degraded, FaultKind};
+
 use super::{Certainty, FoundGraph, FoundGraphs, Imported, Kind, Origin};
 
 /// Keys of a node in the order in which they are written; others follow.
@@ -69,6 +71,12 @@ pub fn toml(imported: &Imported, name: &str) -> Result<String, toml::ser::Error>
                 let _ =
                     if remark.is_empty() { writeln!(out, "{text}") } else { writeln!(out, "{text:<32}  # {remark}") };
             }
+        }
+    }
+    for fault in &imported.faults {
+        if let FaultKind::Degraded(Degraded { links: Some(left), .. }) = fault.kind {
+            let target = Value::String(fault.target.clone());
+            let _ = writeln!(out, "\n[[fault]]\ntarget = {target}\nkind = \"degraded\"\nlinks = {left}");
         }
     }
     let _ = writeln!(out, "\n# Devices:");

@@ -29,6 +29,27 @@ fn nvlink_of_each_system() {
 }
 
 #[test]
+fn xgmi_is_a_mesh_of_single_links() {
+    for (name, island, gbyte) in
+        [("mi300x-8", 8, 64.0), ("mi325x-8", 8, 64.0), ("mi355x-8", 8, 76.5), ("mi100-8", 4, 46.0)]
+    {
+        let fabric = cluster(name, 1);
+        let gpus = fabric.gpus();
+        let links: Vec<_> = fabric.links().iter().filter(|l| l.class == LinkClass::Xgmi).collect();
+        assert_eq!(links.len(), gpus.len() * (island - 1), "{name}");
+        assert!(links.iter().all(|l| l.rate.as_gbyte() == gbyte && l.width == 1), "{name}");
+        for (i, &gpu) in gpus.iter().enumerate() {
+            assert_eq!(links.iter().filter(|l| l.from == gpu).count(), island - 1, "{name}");
+            let class = fabric.path_class(gpus[0], gpu);
+            assert_eq!(class == PathClass::Xgmi(1), i > 0 && i < island, "{name} {i}: {class}");
+            assert!(i < island || class == PathClass::Sys, "{name} {i}: {class}");
+        }
+        let printed = crate::topo::matrix(&fabric, 0).unwrap().to_string();
+        assert!(printed.contains("\tXGMI\t") && printed.contains("  XGMI = xGMI"), "{printed}");
+    }
+}
+
+#[test]
 fn a_stated_nvlink_rate_is_that_of_all_links_together() {
     for (name, each) in [("hgx-h100", 300.0), ("a100-4gpu", 100.0)] {
         let mut spec = system(name);

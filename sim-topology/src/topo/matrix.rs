@@ -93,6 +93,9 @@ impl fmt::Display for Matrix {
             writeln!(f, "  {class:<4} = {}", class.meaning())?;
         }
         writeln!(f, "  NV#  = {}", PathClass::Nvl(0).meaning())?;
+        if self.rows.iter().flat_map(|row| &row.cells).any(|cell| matches!(cell, PathClass::Xgmi(_))) {
+            writeln!(f, "  XGMI = {}", PathClass::Xgmi(0).meaning())?;
+        }
         let nics: Vec<&MatrixRow> = self.rows.iter().filter(|r| r.numa_affinity.is_none()).collect();
         if !nics.is_empty() {
             writeln!(f, "\nNIC Legend:\n")?;
