@@ -207,7 +207,7 @@ fn the_catalogue_is_listed_searched_and_shown() {
     let list = run(&[], &["catalog"]);
     assert_eq!(list.code, 0);
     for part in
-        ["gpu (31)", "nic (24)", "switch (19)", "measured (69)", "~ has values that are provisional", "64 x 400 Gb/s"]
+        ["gpu (32)", "nic (24)", "switch (19)", "measured (69)", "~ has values that are provisional", "64 x 400 Gb/s"]
     {
         assert!(list.out.contains(part), "{part}: {}", list.out);
     }
