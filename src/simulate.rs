@@ -7,7 +7,7 @@
 mod bottleneck;
 mod check;
 mod explain;
-mod healthy;
+pub(crate) mod healthy;
 mod links;
 pub(crate) mod profile;
 mod sweep;
@@ -145,9 +145,13 @@ impl Loaded {
                 break;
             }
         }
+        let stragglers = sum.stragglers.take();
         let mut report = sum.report(&self.fabric, options);
         report.results.faults = healthy::faults(&self.fabric);
         report.results.healthy = self.healthy(&report.results, options)?;
+        if let Some((row, who)) = stragglers {
+            report.headline += &healthy::straggle(&report.results, row, &who);
+        }
         Ok(report)
     }
 
@@ -221,6 +225,8 @@ struct Sum {
     simulated: Span,
     fingerprint: u64,
     headline: String,
+    /// The row of the headline and its stragglers, if it has any.
+    stragglers: Option<(usize, String)>,
     stopped: Option<StopReason>,
     stopped_at: String,
 }
@@ -236,6 +242,7 @@ impl Sum {
             simulated: Span::ZERO,
             fingerprint: 0,
             headline: String::new(),
+            stragglers: None,
             stopped: None,
             stopped_at: String::new(),
         }

@@ -38,6 +38,9 @@ fn the_first_lines_name_what_binds() {
     assert!(lines[3].contains("without the faults") && lines[3].contains(" (+2"), "{}", lines[3]);
     let ran = fabricsim(&["run", "scenarios/straggler.toml"]);
     assert!(ran.out.lines().next().unwrap().ends_with("All ranks wait for the straggler node0.gpu3."), "{}", ran.out);
+    let alone = ["run", "scenarios/straggler.toml", "--set", "workload.0.group=[0,1]"];
+    let ran = fabricsim(&alone);
+    assert!(ran.err.contains("takes no part in a collective") && !ran.out.contains("wait for"), "{ran:?}");
     let ran = fabricsim(&["run", "scenarios/straggler.toml", "--without-faults"]);
     assert!(!ran.out.contains("fault") && !ran.out.contains("straggler node"), "{}", ran.out);
 }
@@ -111,4 +114,27 @@ fn dead_gpus_and_partitions_are_refused_by_name() {
     fabricsim(&with(bench, &["node0.nic0 dead", "node0.nic0 factor=0.5"])).fails(2, &["E035", "dead by another fault"]);
     let ran = fabricsim(&with(bench, &["node0.nic3 dead", "node1.gpu2<->node1.nvswitch links=17"]));
     assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn the_kind_may_be_bare_or_a_key() {
+    let four = &["topo", "--system", "hgx-h100", "--nodes", "4", "--fabric", "leaf-spine", "--set", "fabric.leaves=2"];
+    let out = |fault: &str| {
+        let ran = fabricsim(&with(four, &[fault]));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out
+    };
+    let bare = out("spine0 dead");
+    assert!(bare.contains("dead spine0"), "{bare}");
+    for fault in ["spine0 kind=dead", "spine0 kind=\"dead\""] {
+        assert_eq!(out(fault), bare);
+    }
+    out("node* kind=acs");
+    fabricsim(&with(four, &["spine0 kind=ded"])).fails(2, &["`ded` is no kind of fault"]);
+}
+
+#[test]
+fn the_fault_that_cuts_is_pointed_at() {
+    let bench = &["bench", "all_reduce", "-b", "1M", "-e", "1M", "--system", "hgx-h100", "--nodes", "2"];
+    fabricsim(&with(bench, &["node0.nic3 dead", "leaf* dead", "node1.nic2 dead"])).fails(2, &["E036", "leaf* dead"]);
 }

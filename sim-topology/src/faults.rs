@@ -107,14 +107,47 @@ impl Fabric {
     /// # Errors
     /// All faults that name nothing, contradict each other or ask for what can't be; or that cut GPUs off from each other.
     pub fn with_faults(
-        mut self,
+        self,
         faults: &[Fault],
         seed: u64,
         pxn: bool,
         catalogue: &Catalogue,
     ) -> Result<(Self, Vec<FaultWarning>), Vec<FaultError>> {
+        let (fabric, warnings) = self.laid((0..faults.len()).collect(), faults, seed, catalogue)?;
+        let cuts = |f: &Fault| matches!(f.kind, FaultKind::Dead(_) | FaultKind::Miscabled(_) | FaultKind::NicMap(_));
+        let suspects: Vec<usize> = (0..faults.len()).filter(|&i| cuts(&faults[i])).collect();
+        let Some(&first) = suspects.first() else { return Ok((fabric, warnings)) };
+        let Err(error) = fabric.check_whole(first, pxn) else { return Ok((fabric, warnings)) };
+        // The first with which it falls apart, where to try them is cheap; else the others are named.
+        let whole_with = |number: usize| {
+            let up_to = suspects.iter().copied().filter(|&i| i <= number).collect();
+            let healthy = Self::build(fabric.spec(), catalogue).ok()?;
+            let (some, _) = healthy.laid(up_to, faults, seed, catalogue).ok()?;
+            Some(some.check_whole(number, pxn))
+        };
+        if suspects.len() > 1 && suspects.len() <= 16 && fabric.gpus().len() <= 1024 {
+            for &number in &suspects {
+                if let Some(Err(error)) = whole_with(number) {
+                    return Err(vec![error]);
+                }
+            }
+        }
+        let others: Vec<&str> = suspects.iter().skip(1).take(5).map(|&i| faults[i].target.as_str()).collect();
+        Err(vec![match others.as_slice() {
+            [] => error,
+            others => FaultError { label: format!("{}; it may also be {}", error.label, others.join(", ")), ..error },
+        }])
+    }
+
+    /// The fabric with those of the faults whose numbers are given.
+    fn laid(
+        mut self,
+        mut order: Vec<usize>,
+        faults: &[Fault],
+        seed: u64,
+        catalogue: &Catalogue,
+    ) -> Result<(Self, Vec<FaultWarning>), Vec<FaultError>> {
         let mut errors = Vec::new();
-        let mut order: Vec<usize> = (0..faults.len()).collect();
         order.sort_by_key(|&i| (faults[i].kind.effect().rank(), i));
         let mut patient = Patient::new(&mut self, catalogue);
         for number in order {
@@ -135,15 +168,11 @@ impl Fabric {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let cuts = |f: &Fault| matches!(f.kind, FaultKind::Dead(_) | FaultKind::Miscabled(_) | FaultKind::NicMap(_));
-        if let Some(fault) = faults.iter().position(cuts) {
-            self.check_whole(fault, pxn)?;
-        }
         Ok((self, warnings))
     }
 
     /// Whether all GPUs that live reach each other.
-    fn check_whole(&self, fault: usize, pxn: bool) -> Result<(), Vec<FaultError>> {
+    fn check_whole(&self, fault: usize, pxn: bool) -> Result<(), FaultError> {
         let (count, examples) = census::cut_off(self, pxn);
         if count == 0 {
             return Ok(());
@@ -160,7 +189,7 @@ impl Fabric {
         );
         let pxn = if pxn { ", and over a relay GPU" } else { "; PXN is off" };
         let help = format!("ways go up to a spine and down again, never up twice{pxn}");
-        Err(vec![FaultError { fault, ..error }.help(help)])
+        Err(FaultError { fault, ..error }.help(help))
     }
 
     /// The faults that were laid upon it, in the order given; empty for a healthy fabric.

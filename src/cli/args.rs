@@ -90,8 +90,9 @@ pub(super) struct System {
     /// An NCCL variable, such as NCCL_ALGO=Ring (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) env: Vec<String>,
-    /// Break something: "node0.nic2 factor=0.5", "leaf0->spine1 down_for=2ms every=1s" (repeatable); docs/faults.md
-    #[arg(long, value_name = "TARGET KEY=VALUE")]
+    /// Break something: "spine0 dead", "node0.nic2 factor=0.5", "leaf0->spine1 down_for=2ms every=1s" (repeatable);
+    /// docs/faults.md
+    #[arg(long, value_name = "TARGET [KIND] [KEY=VALUE]")]
     pub(super) fault: Vec<String>,
     /// Leave out the faults that the scenario lists
     #[arg(long)]

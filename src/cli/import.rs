@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
                 "note: channels alone are no scenario: --extends node.toml or --system NAME says what they are of",
             );
         }
-        return write(args, &import::graphs_toml(&graphs, kind, &shown, &head), context);
+        return write(args, &import::graphs_toml(&graphs, kind, &shown, &head), !head.is_empty(), context);
     }
     let request =
         Request { gpu: args.gpu.clone(), nic: args.nic.clone(), cpu: args.cpu.clone(), full_links: args.full_links };
@@ -127,7 +127,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     imported.findings.iter().for_each(|f| found.push(finding(f, source)));
     context.say(&found);
     say_filled(&imported, context);
-    write(args, &toml, context)
+    write(args, &toml, true, context)
 }
 
 /// The keys before the tables of channels: what they are of, and how many nodes the log tells of.
@@ -146,13 +146,20 @@ fn head(args: &Args, shape: Option<(u32, u32)>) -> String {
     out
 }
 
-fn write(args: &Args, toml: &str, context: &Context) -> Result<(), Failure> {
+/// Writes the TOML; `runs` says whether it is a scenario by itself.
+fn write(args: &Args, toml: &str, runs: bool, context: &Context) -> Result<(), Failure> {
     if args.out == Path::new("-") {
         return output::print(toml);
     }
     output::write(&args.out, toml.as_bytes(), args.force)?;
     let out = args.out.display();
-    context.note(&format!("wrote {out}; next: fabricsim topo {out}"));
+    let next = if runs {
+        format!("fabricsim topo {out}")
+    } else {
+        // Channels alone are no cluster.
+        format!("fabricsim import {} --system NAME --out {out} --force", args.file.display())
+    };
+    context.note(&format!("wrote {out}; next: {next}"));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
 #[command(after_help = EXAMPLES, override_usage = "fabricsim path [OPTIONS] <SCENARIO> <A> <B>\n       fabricsim path [OPTIONS] --system <NAME> <A> <B>")]
 pub(super) struct Args {
     /// The scenario (not with --system alone), and two devices: a rank number, node0.gpu3, node1.nic0, leaf4 ...
-    #[arg(value_name = "SCENARIO A B", num_args = 2..=3, required = true)]
+    #[arg(value_name = "SCENARIO A B", num_args = 1.., required = true)]
     words: Vec<String>,
     /// Stay off NVLink
     #[arg(long)]

@@ -51,6 +51,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if input == Input::Flags && !args.system.names_one() {
         return Err(args::no_cluster("topo"));
     }
+    if let Some(path) = &args.plot {
+        drawn(path)?;
+    }
     let loaded = context.load(&input, args.system.settings()?)?;
     let fabric = &loaded.fabric;
     if args.node as usize >= fabric.nodes().len() {
@@ -71,8 +74,40 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             let matrix = topo::matrix(fabric, args.node).ok_or_else(|| no_node(args.node, fabric))?;
             let head = loaded.head();
             let notes: String = fabric.node_notes().iter().map(|note| format!("note       {note}\n")).collect();
+            let notes = notes + &ratios(fabric);
             output::print(&format!("{head}\n\nnode{}\n{matrix}\n{}{notes}", args.node, text(&report)))
         }
+    }
+}
+
+/// Ratios that whole links can't give as they were asked for.
+fn ratios(fabric: &Fabric) -> String {
+    let (spec, plan) = (fabric.spec(), fabric.plan());
+    let tiers = [
+        ("a leaf", spec.oversubscription, plan.oversubscription),
+        ("a spine", spec.core_oversubscription, plan.core_oversubscription),
+    ];
+    let differs = |asked: f64, got: f64| got > 0.0 && (got / asked - 1.0).abs() > 0.02;
+    let line = |(tier, asked, got): (&str, Option<f64>, f64)| {
+        let asked = asked.filter(|&asked| differs(asked, got))?;
+        Some(format!(
+            "note       oversubscription of {tier} is {got:.2}:1, not the {asked}:1 asked for: links are whole\n"
+        ))
+    };
+    tiers.into_iter().filter_map(line).collect()
+}
+
+/// Refuses a file whose name promises another form of picture.
+fn drawn(path: &std::path::Path) -> Result<(), Failure> {
+    use super::fault::Exit;
+    use crate::diagnostic::{Code, Diagnostic};
+    match path.extension() {
+        Some(other) if !other.eq_ignore_ascii_case("svg") => {
+            let (shown, svg) = (path.display(), path.with_extension("svg"));
+            let fault = Diagnostic::new(Code::BadArgument, format!("`--plot {shown}`: drawings are SVG only"));
+            Err(Failure::of(Exit::Usage, fault.help(format!("--plot {}", svg.display()))))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -214,15 +249,9 @@ fn bill(report: &TopoReport, out: &mut String) {
         let _ = writeln!(out, "{}", line(cells.map(number)));
     }
     let totals = &report.totals;
-    let cells = [None, Some(totals.power_w), None, Some(totals.price_usd)];
-    let _ = writeln!(
-        out,
-        "{:<width$}{:<role$}{:>8}{}",
-        "all that is known",
-        "",
-        "",
-        line(cells.map(|c| c.map_or_else(String::new, |v| format!("{v:.0}"))))
-    );
+    let price = totals.price_usd.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
+    let cells = [String::new(), format!("{:.0}", totals.power_w), String::new(), price];
+    let _ = writeln!(out, "{:<width$}{:<role$}{:>8}{}", "all that is known", "", "", line(cells));
     if totals.switches > 0 {
         let _ = writeln!(
             out,
@@ -235,5 +264,8 @@ fn bill(report: &TopoReport, out: &mut String) {
     }
     if !totals.without_power.is_empty() {
         let _ = writeln!(out, "without W  {}", totals.without_power.join(", "));
+    }
+    if !totals.without_price.is_empty() {
+        let _ = writeln!(out, "without USD  {}", totals.without_price.join(", "));
     }
 }

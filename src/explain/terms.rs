@@ -36,10 +36,12 @@ Small messages pay alpha, large ones n / beta; they are equal at n = alpha beta 
 Example: 450 GB/s and 1 us: 64 KiB take 1.146 us, 57.2 GB/s.
     $ fabricsim ab --link nvlink=450GBps,1us
 Source: R. Hockney, The communication challenge for MPP, Parallel Computing 20 (1994)."),
-    term("bisection", &["bisection-bandwidth"], "what the worst halving of the network lets through", "\
-The least total rate, one direction, over all ways to cut the cluster into two halves of equally many GPUs. Uniform
-all-to-all sends half of its network bytes across, so its time is at least (bytes across) / bisection. A non-blocking
-fabric has (NICs / 2) x rate; an oversubscription of 2:1 at the leaves halves it.
+    term("bisection", &["bisection-bandwidth"], "what crosses from one half of the cluster to the other", "\
+The rate, one direction, from the first half of the NVLink domains (nodes, where each is a domain) to the second, over the
+network; with one domain only, from the first half of its GPUs to the second. Uniform all-to-all sends half of its network
+bytes across, so its time is at least (bytes across) / bisection. A non-blocking fabric has (NICs / 2) x rate; an
+oversubscription of 2:1 at the leaves halves it. It is not the least over all halvings, which is the same on fabrics whose
+halves are alike.
 
     $ fabricsim topo cluster.toml --format json      # results.bisection_GBps"),
     term("busbw", &["bus-bandwidth"], "algbw scaled so that it compares with a link's rate, GB/s", "\
@@ -65,6 +67,23 @@ A message is what the application asked for. A channel works through it chunk by
 a buffer slot holds one slice (or more) so that a sender can run ahead of its receiver. A segment is the simulator's unit on
 a link: at most a slice, and one MTU where queues are modelled packet by packet. Smaller units fill pipelines sooner and
 cost more per byte."),
+    term("dead", &["dead-link", "lost"], "a link or device that does not work at all", "\
+A fault of the kind `dead` takes a link out of all routes, and of a device all its links. Routes go around it: a GPU that has
+lost its NIC takes the nearest other, one that has lost its NVLinks goes over PCIe. GPUs that can't be reached any more are
+an error (`explain E036`), and so is work on a dead GPU (`explain E037`).
+
+    $ fabricsim topo cluster.toml --fault \"spine0 dead\""),
+    term("dragonfly", &["router"], "groups of routers, every group linked to every other", "\
+`a` routers make a group and are joined all to all; each has `p` ports for NICs and `h` links to other groups. Minimal routes
+cross at most one link between groups: local, global, local. At most a h + 1 groups are possible; balanced is a = 2 p = 2 h.
+
+    $ fabricsim explain bisection
+Source: J. Kim et al., Technology-driven, highly-scalable dragonfly topology, ISCA 2008."),
+    term("dual-tor", &["dual-plane"], "the two ports of a NIC go to two leaves", "\
+Each NIC has two ports, each to a leaf of a pair, so that the loss of a leaf halves a NIC's rate and cuts off nobody. With two
+planes each side has spines of its own; with one they are shared. A message is spread over both ports.
+
+    $ fabricsim topo --system hgx-h100 --nodes 4 --fabric dual-tor"),
     term("ecmp", &["hash", "equal-cost"], "equal-cost paths chosen by a hash", "\
 A switch with several equally short ways picks one by a hash of the packet's header, so a flow stays on one path and in
 order. With few large flows the hash puts several on one link and none on another: with k flows on k links the fullest has
@@ -105,6 +124,12 @@ As `nvidia-smi topo -m` prints them, best to worst:
     NET    over the network (fabricsim's addition)
 
     $ fabricsim topo cluster.toml"),
+    term("peer", &["peer-to-peer", "p2p"], "one device reads or writes another's memory without host memory", "\
+Two GPUs below one PCIe switch or root complex are peers if the platform lets PCIe writes pass between them (ACS off, no
+IOMMU in the way); data then don't stop over in host memory. Where they are no peers, they are copied there and back:
+two crossings of PCIe in place of one. `via = \"direct\"` and `via = \"host\"` ask for one or the other.
+
+    $ fabricsim path cluster.toml node0.gpu0 node0.gpu1 --no-nvlink --host never"),
     term("pfc", &["pause", "ecn", "dcqcn", "roce"], "how Ethernet fabrics avoid or survive loss", "\
 PFC: a switch whose ingress buffer fills tells its neighbour to pause a priority; the pause can spread upstream.
 ECN: a switch whose egress queue is long marks packets, receivers tell senders (CNP), and DCQCN lowers their rate.
@@ -119,6 +144,12 @@ spines.   $ fabricsim topo scenarios/rail-4x8.toml"),
     term("rail", &["rail-optimized", "rails"], "the NICs of one position on all nodes, and their leaf", "\
 In a rail-optimized fabric the NIC of GPU r plugs into a leaf that serves position r on all nodes of the group. Ring and tree
 traffic between nodes stays on its rail: one switch. Only cross-rail traffic sees the spines."),
+    term("rail-only", &["rail-only-fabric"], "rails that no switch joins", "\
+Each rail is a network of its own. GPUs of different rails in different nodes have no path over switches; data go over NVLink
+to the GPU on the right rail and out of its NIC (`explain pxn`). It saves the spines, or the uplinks to them.
+
+    $ fabricsim topo --system hgx-h100 --nodes 4 --fabric rail-only
+Source: W. Wang et al., Rail-only: a low-cost high-performance network for training LLMs, 2023."),
     term("rank", &["group", "communicator"], "a GPU's number in a communicator", "\
 One rank is one GPU. Ranks are numbered node by node: rank 9 on nodes of 8 GPUs is `node1.gpu1`. A group (NCCL: communicator)
 is the set of ranks that take part in a collective."),
@@ -133,6 +164,13 @@ Source: NCCL src/graph/tuning.cc and src/device."),
     term("utilization", &["wire"], "share of time that a link was sending, 0 to 1", "\
 Bytes on the wire (payload and headers) over what the link could have sent in the window: for a collective from its start to
 its end. Above 0.9 the link is the bottleneck; all links far below 1 means latency or the library's own rate is."),
+    term("xgmi", &["infinity-fabric"], "AMD's links between GPUs, a mesh within a node", "\
+Every GPU of a node has a link of its own to every other, so a pair has the rate of one link while all pairs together have
+that of all of them: a GPU with 7 links of 64 GB/s sends 64 GB/s to one peer, 448 GB/s to all seven. No switch is in
+between, and rates are per direction, as everywhere here.
+
+    [node]
+    xgmi = { rate = \"64 GB/s\", mesh = 8 }      # docs/hardware.md, NVLink and xGMI"),
 ];
 
 #[cfg(test)]

@@ -157,19 +157,45 @@ pub(super) fn bear_on_work(root: &View<'_>, fabric: &Fabric, workloads: &[Worklo
         let fault =
             Diagnostic::new(Code::DeadDevice, format!("{name}{more} would have to work, and is dead by a fault"));
         let rank = fabric.rank_of(*first).map_or_else(String::new, |rank| format!(" (rank {rank})"));
-        let help = "leave it out: `group` lists the ranks of a collective, `list` the transfers; or take the fault out";
-        out.push(match place(number) {
+        // A workload that a verb made up has neither a place that anyone wrote, nor keys.
+        let place = place(number).filter(|place| out.sources.name(place.source) != "bench");
+        let help = if place.is_some() {
+            "leave it out: `group` lists the ranks of a collective, `list` the transfers; or take the fault out"
+        } else {
+            "take the fault out, or use `run` with a scenario whose collective has a `group` without it"
+        };
+        out.push(match place {
             Some(place) => fault.at(place, format!("this work uses {name}{rank}")).help(help),
             None => fault.help(help),
         });
     }
-    let collective = workloads.iter().any(|w| matches!(w, Workload::Collective(_)));
-    if !collective && !workloads.is_empty() {
-        for item in root.items("fault") {
-            if item.as_table().and_then(|t| t.get("kind")).and_then(Node::as_text) == Some("straggler") {
-                let fault = Diagnostic::new(Code::NoEffect, "a straggler has no effect on transfers");
-                out.push(fault.at(item.place.clone(), "it slows collectives down, and there is none"));
-            }
+    idle_stragglers(root, fabric, workloads, out);
+}
+
+/// Warns of stragglers that take part in no collective.
+fn idle_stragglers(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out: &mut Diagnostics) {
+    if workloads.is_empty() {
+        return;
+    }
+    let groups: Vec<&[u32]> = workloads
+        .iter()
+        .filter_map(|w| match w {
+            Workload::Collective(collective) => Some(collective.group.as_slice()),
+            Workload::Transfer(_) => None,
+        })
+        .collect();
+    // An empty group is all ranks.
+    let works = |rank: u32| groups.iter().any(|group| group.is_empty() || group.contains(&rank));
+    for (item, fault) in root.items("fault").iter().zip(fabric.faults()) {
+        let slow = fault.devices.iter().filter_map(|&id| fabric.rank_of(id));
+        if fault.kind != "straggler" || slow.into_iter().any(works) {
+            continue;
         }
+        let (message, label) = if groups.is_empty() {
+            ("a straggler has no effect on transfers", "it slows collectives down, and there is none")
+        } else {
+            ("a straggler has no effect: it takes no part in a collective", "in none of their groups")
+        };
+        out.push(Diagnostic::new(Code::NoEffect, message).at(item.place.clone(), label));
     }
 }

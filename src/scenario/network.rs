@@ -125,7 +125,9 @@ pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: 
         let label = format!("the links run at {}, the least of NIC, switch port and cable", plan.rate);
         out.push(fault.at(node.place.clone(), label).help("`Gb/s` is bits and `GB/s` is bytes: 400 Gb/s is 50 GB/s"));
     }
-    let Some(node) = root.table_or_empty("fabric").node("oversubscription") else { return };
+    let view = root.table_or_empty("fabric");
+    tiers_missing(&view, spec, fabric, out);
+    let Some(node) = view.node("oversubscription") else { return };
     let tiers = [
         (spec.oversubscription, plan.oversubscription, plan.downlinks, plan.uplinks, "a leaf"),
         (spec.core_oversubscription, plan.core_oversubscription, plan.spine_downlinks, plan.spine_uplinks, "a spine"),
@@ -146,5 +148,29 @@ pub(super) fn clamped(root: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: 
         let label = format!("{what} has {down} and {up} here, which is {got:.2}:1");
         let fault = Diagnostic::new(Code::NoEffect, format!("`oversubscription` of {asked} is not reached"));
         out.push(fault.at(node.place.clone(), label));
+    }
+}
+
+/// Warns of keys of tiers that have turned out not to be needed.
+fn tiers_missing(view: &View<'_>, spec: &FabricSpec, fabric: &Fabric, out: &mut Diagnostics) {
+    let plan = fabric.plan();
+    // Of these the kind has told already.
+    if plan.leaves == 0 || matches!(spec.fabric, FabricKind::SingleSwitch | FabricKind::FatTree | FabricKind::Dragonfly)
+    {
+        return;
+    }
+    let mut warn = |keys: &[&str], label: &str| {
+        for key in keys {
+            if let Some(node) = view.node(key) {
+                let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect"));
+                out.push(fault.at(node.place.clone(), label));
+            }
+        }
+    };
+    if plan.spines == 0 {
+        warn(&["spine_switch", "uplink", "switch_cable"], "the leaves hold all NICs, and there are no spines");
+    }
+    if plan.cores == 0 {
+        warn(&["core_switch", "core_link", "core_cable"], "there are no cores");
     }
 }

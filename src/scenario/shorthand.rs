@@ -34,26 +34,28 @@ pub(super) fn fault(source: SourceId, text: &str, out: &mut Diagnostics) -> Opti
         node: Node { value, place: at },
     };
     let mut entries = vec![entry("target", place(target), Value::Text(target.to_owned()), place(target))];
-    let mut kind: Option<(&str, Place)> = None;
+    let mut kind: Option<(String, Place)> = None;
     for word in words {
+        // `dead`, `kind=dead` and `kind="dead"` say the same.
+        let named = word.strip_prefix("kind=").unwrap_or(word).trim_matches('"');
         match word.split_once('=') {
-            Some((key, value)) if !key.is_empty() => {
+            Some((key, value)) if !key.is_empty() && key != "kind" => {
                 let at = place(value);
                 let node = tree::parse_value(source, at.span.start, value)
                     .unwrap_or_else(|| Node { value: Value::Text(value.to_owned()), place: at });
                 entries.push(Entry { key: key.to_owned(), key_place: place(key), node });
             }
-            _ if FAULTS.iter().any(|(name, _)| *name == word) => kind = Some((word, place(word))),
+            _ if FAULTS.iter().any(|(name, _)| *name == named) => kind = Some((named.to_owned(), place(named))),
             _ => {
                 let kinds: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
-                let fault = Diagnostic::new(Code::BadArgument, format!("`{}` is no kind of fault", shorten(word)));
+                let fault = Diagnostic::new(Code::BadArgument, format!("`{}` is no kind of fault", shorten(named)));
                 out.push(fault.at(place(word), "a kind, or KEY=VALUE").help(format!("kinds: {}", kinds.join(", "))));
                 return None;
             }
         }
     }
     let told = || TELLING.iter().find(|(key, _)| entries.iter().any(|e| e.key == *key)).map(|(_, kind)| *kind);
-    let (kind, at) = kind.unwrap_or_else(|| (told().unwrap_or("degraded"), whole.clone()));
-    entries.insert(0, entry("kind", at.clone(), Value::Text(kind.to_owned()), at));
+    let (kind, at) = kind.unwrap_or_else(|| (told().unwrap_or("degraded").to_owned(), whole.clone()));
+    entries.insert(0, entry("kind", at.clone(), Value::Text(kind), at));
     Some(Node { value: Value::Table(Table { entries }), place: whole })
 }

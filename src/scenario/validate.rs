@@ -278,6 +278,11 @@ fn wrong(node: &Node, key: &str, kind: &Kind, found: &str, out: &mut Diagnostics
         let written = &out.sources.text(node.place.source)[out.sources.clip(&node.place)];
         diagnostic = diagnostic.help(format!("quote it: {key} = \"{}\"", shorten(written)));
     }
+    if let Value::Text(text) = &node.value
+        && text.starts_with('{')
+    {
+        diagnostic = diagnostic.help(format!("quote the texts in it: {key}={{gpu3=\"nic0\"}}"));
+    }
     if let (Kind::Tables(_) | Kind::Variants(_), Value::Table(_)) = (kind, &node.value) {
         diagnostic = diagnostic.help(format!("double brackets make an array of tables: [[{key}]]"));
     }

@@ -87,8 +87,8 @@ pub(super) fn held(fabric: &Fabric, outcome: &Outcome) -> String {
     }
 }
 
-/// Names what holds all ranks of a collective: outages, as [`held`] tells them, and stragglers.
-pub(super) fn faults(machine: &Machine<'_>, held: &str) -> String {
+/// Names the stragglers among the ranks of a collective.
+pub(super) fn stragglers(machine: &Machine<'_>) -> Option<String> {
     let slow: Vec<&str> = machine
         .gpus
         .iter()
@@ -96,8 +96,8 @@ pub(super) fn faults(machine: &Machine<'_>, held: &str) -> String {
         .map(|gpu| machine.fabric.device(*gpu).name.as_str())
         .collect();
     match slow.as_slice() {
-        [] => held.to_owned(),
-        [one] => format!("{held} All ranks wait for the straggler {one}."),
-        [first, rest @ ..] => format!("{held} All ranks wait for the stragglers {first} and {} more.", rest.len()),
+        [] => None,
+        [one] => Some(format!("the straggler {one}")),
+        [first, rest @ ..] => Some(format!("the stragglers {first} and {} more", rest.len())),
     }
 }

@@ -8,7 +8,7 @@ use crate::scenario::Loaded;
 
 /// Events up to which a run is played again without its faults: about a second of work. By events and not by the clock,
 /// so that the same scenario always gives the same output.
-const CHEAP: u64 = 5_000_000;
+pub(crate) const CHEAP: u64 = 5_000_000;
 
 /// What is broken, as results have it.
 pub(super) fn faults(fabric: &Fabric) -> Vec<FaultResult> {
@@ -22,6 +22,21 @@ pub(super) fn faults(fabric: &Fabric) -> Vec<FaultResult> {
     fabric.faults().iter().map(result).collect()
 }
 
+/// Loss from which a straggler is said to hold the others: below, it is not on the longest chain of steps.
+const LOSS: f64 = 1.001;
+
+/// What stragglers, called `who`, do to the collective of that row: nothing is put down to them that the comparison with
+/// the healthy fabric doesn't show, or that other faults may have a part in.
+pub(super) fn straggle(results: &RunResults, row: usize, who: &str) -> String {
+    let well = results.healthy.as_ref().and_then(|h| h.collectives_us.get(row));
+    let ill = results.collectives.get(row);
+    let lost = ill.zip(well).is_some_and(|(ill, well)| ill.time_us > well * LOSS);
+    if lost && results.faults.iter().all(|fault| fault.kind == "straggler") {
+        return format!(" All ranks wait for {who}.");
+    }
+    format!(" Among the ranks: {who}.")
+}
+
 impl Loaded {
     /// The times without the faults, where there are any and the run was short enough to be played again.
     pub(super) fn healthy(&self, ill: &RunResults, options: &Options<'_>) -> Result<Option<HealthyResult>, RunError> {
@@ -29,7 +44,11 @@ impl Loaded {
         if self.fabric.faults().is_empty() || stopped || ill.engine.events > CHEAP {
             return Ok(None);
         }
-        let Ok(fabric) = Fabric::build(&self.scenario.cluster, &self.catalogue) else { return Ok(None) };
+        // The faults were laid upon such a fabric, so that it can be built.
+        let fabric = Fabric::build(&self.scenario.cluster, &self.catalogue).map_err(|error| RunError::Invariant {
+            what: "the fabric without its faults".to_owned(),
+            faults: error.to_string(),
+        })?;
         let well = Self { fabric, ..self.clone() };
         let options = Options { interrupt: options.interrupt.clone(), ..Options::default() };
         let report = well.run_with(&options)?;

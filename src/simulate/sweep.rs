@@ -137,7 +137,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         requests.par_iter().rev().with_max_len(1).map(one).collect();
     played.reverse();
     let mut best: Option<CollectiveResult> = None;
-    let mut held = String::new();
+    let (mut held, mut at) = (String::new(), 0);
     for (predicted, request) in played.into_iter().zip(&requests) {
         let what = format!("{} of {}", request.operation, request.bytes);
         let Some(Predicted { row, outcome, wall, .. }) = predicted? else {
@@ -149,6 +149,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         }
         if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {
             best = Some(row.clone());
+            at = sum.results.collectives.len();
             held = bottleneck::held(machine.fabric, &outcome);
         }
         let given = world.loaded.scenario.software.channels.as_ref();
@@ -161,7 +162,8 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
     if let Some(row) = best
         && (sum.headline.is_empty() || row.bytes > 0)
     {
-        sum.headline = headline(&machine, &row) + &bottleneck::faults(&machine, &held);
+        sum.headline = headline(&machine, &row) + &held;
+        sum.stragglers = bottleneck::stragglers(&machine).map(|who| (at, who));
     }
     Ok(sum.stopped.is_none())
 }

@@ -38,8 +38,11 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let mut messages = Vec::with_capacity(list.len());
     // Which transfer each message is of.
     let mut owners = Vec::with_capacity(list.len());
+    // The longest time that a processor copies.
+    let mut copied_us = 0.0f64;
     for (owner, t) in list.iter().enumerate() {
         let mut whole = message(t, 0, t.bytes)?;
+        copied_us = whole.pace.map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
         // One queue pair on each port of a NIC that has several, with an even part of the message.
         let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
         let parts = if network { ports.min(t.bytes.get().max(1)) } else { 1 };
@@ -87,7 +90,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     }
     if bytes > 0 {
         let us = last.since(first).as_us();
-        let limit = bottleneck::transfers(fabric, &executed.outcome, began);
+        let mut limit = bottleneck::transfers(fabric, &executed.outcome, began);
+        // A processor that copies by itself is slower than any link.
+        if limit == "latency" && copied_us > us / 2.0 {
+            "the CPU's copy rate".clone_into(&mut limit);
+        }
+        sum.stragglers = None;
         sum.headline = format!(
             "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.{}",
             count(list.len()),

@@ -38,8 +38,8 @@ pub struct Totals {
     pub network_power_w: f64,
     /// The same for each GPU.
     pub network_power_w_per_gpu: f64,
-    /// US dollars of all lines; for ratios only.
-    pub price_usd: f64,
+    /// US dollars of all lines, if the price of any is known; for ratios only.
+    pub price_usd: Option<f64>,
     /// Network switches.
     pub switches: u64,
     /// Network switches for 1,000 GPUs.
@@ -85,7 +85,7 @@ pub fn totals(bill: &[BillItem], gpus: u64) -> Totals {
         power_w_per_gpu: each(power_w),
         network_power_w,
         network_power_w_per_gpu: each(network_power_w),
-        price_usd: bill.iter().filter_map(|b| b.price_usd).sum(),
+        price_usd: bill.iter().filter_map(|b| b.price_usd).reduce(|sum, price| sum + price),
         switches,
         switches_per_1000_gpus: each(switches as f64 * 1000.0),
         cables_per_gpu: each(cables as f64),

@@ -8,6 +8,7 @@ use sim_report::table::{Align, TextTable, collectives_text, links_text, time_tex
 
 use crate::scenario::Loaded;
 use crate::simulate::Report;
+use crate::simulate::healthy::CHEAP;
 
 /// Transfers shown at most, the slowest first.
 const TRANSFERS: usize = 20;
@@ -45,7 +46,17 @@ fn faults(results: &RunResults, out: &mut String) {
     for fault in &results.faults {
         let _ = writeln!(out, "fault: {} {}: {}", fault.kind, fault.target, fault.what);
     }
-    let Some(healthy) = &results.healthy else { return };
+    let Some(healthy) = &results.healthy else {
+        if !results.faults.is_empty() && results.engine.events > CHEAP {
+            let most = CHEAP / 1_000_000;
+            let _ = writeln!(
+                out,
+                "what the faults cost: not played again without them, as this took more than {most} M events; \
+                 --without-faults gives the other times"
+            );
+        }
+        return;
+    };
     let mut lines: Vec<(String, f64, f64)> = Vec::new();
     for (row, well) in results.collectives.iter().zip(&healthy.collectives_us) {
         let line = (format!("{} of {}", row.op, Bytes::new(row.bytes)), row.time_us, *well);

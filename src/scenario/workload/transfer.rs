@@ -254,7 +254,27 @@ pub(super) fn transfers(
         }
         _ => return None,
     };
+    if let Some(node) = view.node("via") {
+        all_carried(&traffic, way.via, fabric, node, out)?;
+    }
     Some(Transfers { name, traffic })
+}
+
+/// Pairs up to which those that can't be are counted; beyond, the first is named alone.
+const COUNTED: usize = 65_536;
+
+/// Reports the first pair of a pattern that the means doesn't join, with how many there are; `None` if there is one.
+fn all_carried(traffic: &Traffic, via: Carrier, fabric: &Fabric, node: &Node, out: &mut Diagnostics) -> Option<()> {
+    let mut refused = traffic.iter().filter_map(|t| refusal(via, t.src, t.dst, fabric));
+    let Some(first) = refused.next() else { return Some(()) };
+    let all = traffic.len();
+    let note = (all > 1 && all <= COUNTED).then(|| format!("{} of the {all} pairs are not", refused.count() + 1));
+    let fault = first.at(node);
+    out.push(match note {
+        Some(note) => fault.note(note),
+        None => fault,
+    });
+    None
 }
 
 fn one(entry: &Node, fabric: &Fabric, out: &mut Diagnostics) -> Option<Transfer> {
@@ -301,21 +321,40 @@ fn carried(
     node: &Node,
     out: &mut Diagnostics,
 ) -> Option<()> {
-    let (a, b) = (fabric.device(src), fabric.device(dst));
-    let fault = Diagnostic::new(Code::NoPath, format!("{} to {} is not possible so", a.name, b.name));
-    let between = |one, other| (a.kind == one && b.kind == other) || (a.kind == other && b.kind == one);
-    if via.copy_way().is_some() && (a.node != b.node || !between(DeviceKind::Gpu, DeviceKind::HostMemory)) {
-        let label = "it copies between a GPU and the host memory of its node";
-        out.push(fault.at(node.place.clone(), label).help("src = \"node0.memory0\", dst = \"node0.gpu0\""));
-        return None;
-    }
-    match fabric.route(&via.request(src, dst)) {
-        Ok(_) => Some(()),
-        Err(error) => {
-            out.push(fault.at(node.place.clone(), error.to_string()).help("via = \"auto\" takes what there is"));
+    match refusal(via, src, dst, fabric) {
+        None => Some(()),
+        Some(refusal) => {
+            out.push(refusal.at(node));
             None
         }
     }
+}
+
+/// Why a means can't carry from one device to another.
+struct Refusal {
+    message: String,
+    label: String,
+    help: &'static str,
+}
+
+impl Refusal {
+    fn at(self, node: &Node) -> Diagnostic {
+        Diagnostic::new(Code::NoPath, self.message).at(node.place.clone(), self.label).help(self.help)
+    }
+}
+
+fn refusal(via: Carrier, src: DeviceId, dst: DeviceId, fabric: &Fabric) -> Option<Refusal> {
+    let (a, b) = (fabric.device(src), fabric.device(dst));
+    let refusal = |label: String, help: &'static str| {
+        Some(Refusal { message: format!("{} to {} is not possible so", a.name, b.name), label, help })
+    };
+    let between = |one, other| (a.kind == one && b.kind == other) || (a.kind == other && b.kind == one);
+    if via.copy_way().is_some() && (a.node != b.node || !between(DeviceKind::Gpu, DeviceKind::HostMemory)) {
+        let label = "it copies between a GPU and the host memory of its node";
+        return refusal(label.to_owned(), "list = [{ src = \"node0.memory0\", dst = \"node0.gpu0\", ... }]");
+    }
+    let error = fabric.route(&via.request(src, dst)).err()?;
+    refusal(error.to_string(), "via = \"auto\" takes what there is")
 }
 
 /// A permutation of n ranks without fixed points, one cycle of all (S. Sattolo, Information Processing Letters 22, 1986).
