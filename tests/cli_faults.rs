@@ -118,7 +118,7 @@ fn dead_gpus_and_partitions_are_refused_by_name() {
 
 #[test]
 fn the_kind_may_be_bare_or_a_key() {
-    let four = &["topo", "--system", "hgx-h100", "--nodes", "4", "--fabric", "leaf-spine", "--set", "fabric.leaves=2"];
+    let four = &["topo", "scenarios/rail-4x8.toml"];
     let out = |fault: &str| {
         let ran = fabricsim(&with(four, &[fault]));
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -131,6 +131,16 @@ fn the_kind_may_be_bare_or_a_key() {
     }
     out("node* kind=acs");
     fabricsim(&with(four, &["spine0 kind=ded"])).fails(2, &["`ded` is no kind of fault"]);
+}
+
+#[test]
+fn a_pattern_is_checked_for_its_means() {
+    let check = |via: &str| {
+        let work = format!("workload=[{{kind=\"transfer\",pattern=\"shift\",size=\"1 MiB\",via=\"{via}\"}}]");
+        fabricsim(&["run", "scenarios/rail-4x8.toml", "--set", &work])
+    };
+    check("gdrcopy").fails(2, &["E032", "32 of the 32 pairs"]);
+    check("nvlink").fails(2, &["E032", "node0.gpu7 to node1.gpu0", "4 of the 32 pairs"]);
 }
 
 #[test]
