@@ -1,6 +1,7 @@
 //! The picture of `topo --plot`: the network between nodes, and below it the interior of one node.
 
 mod canvas;
+mod dragonfly;
 mod network;
 mod node;
 
@@ -12,7 +13,7 @@ use canvas::{Canvas, Stroke, rate};
 pub(super) fn svg(fabric: &Fabric, node: u32, title: &str) -> String {
     let mut canvas = Canvas::default();
     let mut top = 44.0;
-    if network::draw(&mut canvas, fabric, top) {
+    if dragonfly::draw(&mut canvas, fabric, top) || network::draw(&mut canvas, fabric, top) {
         top = canvas.height() + 44.0;
         canvas.label((12.0, top - 8.0), "start", 14, &format!("inside node{node}"));
     }
@@ -25,7 +26,9 @@ pub(super) fn svg(fabric: &Fabric, node: u32, title: &str) -> String {
 fn legend(canvas: &mut Canvas, fabric: &Fabric) {
     let mut y = canvas.height() + 28.0;
     for class in LinkClass::ALL {
-        let rates = || fabric.links().iter().filter(|l| l.class == class && l.alive).map(|l| l.rate.as_gbyte());
+        let rates = || {
+            fabric.links().iter().filter(|l| l.class == class && l.alive && l.from != l.to).map(|l| l.rate.as_gbyte())
+        };
         let (low, high) = rates().fold((f64::MAX, 0.0f64), |(low, high), r| (low.min(r), high.max(r)));
         if low > high {
             continue;
@@ -40,7 +43,7 @@ fn legend(canvas: &mut Canvas, fabric: &Fabric) {
 
 #[cfg(test)]
 mod tests {
-    use sim_topology::{Catalogue, FabricSpec};
+    use sim_topology::{Catalogue, FabricKind, FabricSpec};
 
     use super::*;
 
@@ -71,5 +74,17 @@ mod tests {
         let large = drawn("hgx-h100", 128);
         assert!(large.contains("128 nodes, 1024 GPUs") || large.contains("32 nodes, 256 GPUs"));
         assert!(large.len() < 60_000, "{}", large.len());
+    }
+
+    #[test]
+    fn a_dragonfly_is_drawn_by_its_groups() {
+        let catalogue = Catalogue::builtin();
+        let mut spec = FabricSpec::new(catalogue.system("hgx-h100").unwrap().node.clone(), 64);
+        spec.fabric = FabricKind::Dragonfly;
+        let fabric = Fabric::build(&spec, catalogue).unwrap();
+        let text = svg(&fabric, 0, "dragonfly");
+        let groups = fabric.switch_places().map(|p| p.pod).max().unwrap() + 1;
+        assert!(text.contains(&format!("{groups} groups, ")), "{groups}");
+        assert!(text.contains("group 0: "));
     }
 }

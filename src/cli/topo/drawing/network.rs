@@ -44,28 +44,25 @@ pub(super) fn draw(canvas: &mut Canvas, fabric: &Fabric, top: f64) -> bool {
         rows[group.tier].push(i);
     }
     let tiers: Vec<usize> = (0..TIERS.len()).rev().filter(|&t| !rows[t].is_empty()).collect();
-    let hidden: Vec<usize> = rows.iter().map(|r| r.len().saturating_sub(MOST_SINGLE.max(MOST_GROUPS))).collect();
-    let mut places: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-    let shown = |tier: usize| {
-        let row = &rows[tier];
-        if row.len() > MOST_SINGLE { &row[..MOST_GROUPS - 1] } else { &row[..] }
-    };
-    let slots = |tier: usize| shown(tier).len() + usize::from(hidden[tier] > 0);
+    let shown = in_view(&rows, &bundles);
+    let hidden = |tier: usize| rows[tier].len() - shown[tier].len();
+    let slots = |tier: usize| shown[tier].len() + usize::from(hidden(tier) > 0);
     let widest = tiers.iter().map(|&t| slots(t)).max().unwrap_or(1);
-    let box_width =
-        if tiers.iter().any(|&t| shown(t).iter().any(|&g| groups[g].members.len() > 1)) { 132.0 } else { 70.0 };
+    let longest = shown.iter().flatten().flat_map(|&g| &groups[g].lines).map(|l| l.chars().count()).max();
+    let box_width = (6.4 * longest.unwrap_or(8) as f64 + 16.0).max(70.0);
     let width = (widest as f64 * (box_width + 14.0)).max(480.0);
+    let mut places: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for (level, &tier) in tiers.iter().enumerate() {
         let y = top + 44.0 + level as f64 * ROW;
         let step = width / slots(tier) as f64;
-        for (i, &group) in shown(tier).iter().enumerate() {
+        for (i, &group) in shown[tier].iter().enumerate() {
             places.insert(group, (LEFT + (i as f64 + 0.5) * step, y));
         }
         let count = rows[tier].iter().map(|&g| groups[g].members.len()).sum::<usize>();
         canvas.label((12.0, y - 2.0), "start", 13, TIERS[tier]);
         canvas.label((12.0, y + 13.0), "start", 11, &count.to_string());
-        if hidden[tier] > 0 {
-            let more = rows[tier].len() - shown(tier).len();
+        if hidden(tier) > 0 {
+            let more = hidden(tier);
             let at = (LEFT + (slots(tier) as f64 - 0.5) * step, y + 4.0);
             canvas.label(at, "middle", 12, &format!("… {more} more like these"));
         }
@@ -80,6 +77,26 @@ pub(super) fn draw(canvas: &mut Canvas, fabric: &Fabric, top: f64) -> bool {
     }
     sums(canvas, &groups, &bundles, &tiers, top);
     true
+}
+
+/// The groups of each tier that are drawn: the first of the nodes, and of the switches those that are cabled to what is
+/// drawn below them.
+fn in_view(rows: &[Vec<usize>], bundles: &BTreeMap<(usize, usize), Bundle>) -> Vec<Vec<usize>> {
+    let mut shown: Vec<Vec<usize>> = Vec::with_capacity(rows.len());
+    for (tier, row) in rows.iter().enumerate() {
+        if row.len() <= MOST_SINGLE {
+            shown.push(row.clone());
+            continue;
+        }
+        let below = |group: usize| {
+            let mut lower = shown.iter().flatten();
+            tier == 0 || lower.any(|&l| bundles.contains_key(&(l.min(group), l.max(group))))
+        };
+        // Few enough that those above them fit too.
+        let most = if tier == 0 { MOST_GROUPS - 1 } else { MOST_SINGLE };
+        shown.push(row.iter().copied().filter(|&group| below(group)).take(most).collect());
+    }
+    shown
 }
 
 /// What is drawn as one, and the group of every node and switch; `None` without a network.
@@ -216,6 +233,7 @@ fn lines(
         let (Some(&from), Some(&to), Some(class)) = (places.get(&a), places.get(&b), bundle.class) else { continue };
         let each = rate(bundle.gbyte / f64::from((bundle.links - bundle.down).max(1)));
         let dead = if bundle.down > 0 { format!(", {} down", bundle.down) } else { String::new() };
+        let all_dead = bundle.down == bundle.links;
         let title = format!("{} - {}: {} x {each} one way{dead}", groups[a].lines[0], groups[b].lines[0], bundle.links);
         let look = Stroke::of(class, bundle.gbyte, bundle.down < bundle.links);
         if a == b {
@@ -223,7 +241,8 @@ fn lines(
         }
         let flat = (from.1 - to.1).abs() < 1.0;
         canvas.line(from, to, if flat { 70.0 } else { 0.0 }, look, &title);
-        if (labelled && bundle.links > 1) || bundle.down > 0 {
+        // A dead cable by itself is seen by its colour.
+        if (labelled && bundle.links > 1 && !all_dead) || (bundle.down > 0 && !all_dead) {
             let at = (from.0 + 0.3 * (to.0 - from.0), from.1 + 0.3 * (to.1 - from.1));
             let text = if bundle.links > 1 { format!("{} x {each}", bundle.links) } else { each };
             canvas.label(at, "middle", 9, &format!("{text}{dead}"));

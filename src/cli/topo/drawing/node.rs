@@ -225,7 +225,10 @@ impl<'a> Interior<'a> {
                 canvas.label((x, bottom + 96.0), "middle", 9, &text);
             }
             let name = &self.fabric.device(plane).name;
-            let chips = self.fabric.nvswitch_chips();
+            // The chips of a domain are spread over its boards.
+            let boards = self.fabric.devices().iter().filter(|d| d.kind == DeviceKind::NvSwitch).count() as u32;
+            let domains = self.fabric.nodes().last().map_or(1, |n| n.domain + 1);
+            let chips = self.fabric.nvswitch_chips() / (boards / domains).max(1);
             let whole = self.fabric.nodes_per_domain();
             let text = if whole > 1 {
                 format!("{name}: {chips} chips, shared by {whole} nodes")
