@@ -11,6 +11,7 @@ pub mod check;
 pub mod lanes;
 pub mod lower;
 pub mod machine;
+mod mesh;
 pub mod nccl;
 pub mod plan;
 pub mod step_graph;

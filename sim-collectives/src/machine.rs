@@ -3,6 +3,7 @@
 use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPolicy, PathClass};
 
 use crate::call::Group;
+use crate::mesh;
 use crate::nccl::{
     Communicator, CrossNic, Facts, FactsError, GivenChannels, HostCpu, Knob, Knobs, PathType, Version, nic_gbps,
     nvlink_gbps, pci_gbps, socket_gbps,
@@ -116,6 +117,10 @@ impl<'a> Machine<'a> {
         let mut group = Group::by(&gpus, |gpu| fabric.domain_of(*gpu).unwrap_or(u32::MAX));
         let facts = facts(fabric, catalogue, software, &gpus, &group)?;
         let sm = facts.compute_cap;
+        let rings = mesh::rings(fabric, &gpus, &group);
+        let facts = mesh::facts_of(facts, rings.len(), nvlink_gbps(sm, software.version));
+        // Orders of as many places as a node has GPUs always fit.
+        let _ = group.take_rings(&rings);
         let mut comm = Communicator::new(facts, software.version, software.knobs.clone())?;
         if let Some(given) = &software.channels {
             let graphs = given.over(comm.graphs());
