@@ -123,7 +123,9 @@ fn text(report: &TopoReport) -> String {
     let mut out = String::new();
     pairs(&report.pairs, &mut out);
     // Writing to a String cannot fail, here and below.
-    let counts: Vec<String> = report.devices.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    let dead = |n: Option<&u64>| n.map(|n| format!(" ({n} dead)")).unwrap_or_default();
+    let one = |(kind, n)| format!("{n} {kind}{}", dead(report.dead_devices.get(kind)));
+    let counts: Vec<String> = report.devices.iter().map(one).collect();
     let _ = writeln!(out, "\ndevices    {}", counts.join(", "));
     for (i, (class, links)) in report.links.iter().enumerate() {
         let head = if i == 0 { "links" } else { "" };
@@ -132,9 +134,18 @@ fn text(report: &TopoReport) -> String {
         } else {
             format!("{:.1}", links.max_gbyte)
         };
-        let _ = writeln!(out, "{head:<11}{:<12}{:>8}   {rate} GB/s one way", class.to_string(), links.count);
+        let _ = writeln!(
+            out,
+            "{head:<11}{:<12}{:>8}   {rate} GB/s one way{}",
+            class.to_string(),
+            links.count,
+            dead(report.dead_links.get(class))
+        );
     }
-    let hops: Vec<String> = report.hops.iter().map(|(hops, n)| format!("{n} pairs {hops}")).collect();
+    let mut hops: Vec<String> = report.hops.iter().map(|(hops, n)| format!("{n} pairs {hops}")).collect();
+    if report.unreachable > 0 {
+        hops.push(format!("{} pairs without a path of their own", report.unreachable));
+    }
     let _ = writeln!(out, "links between GPUs    {}", hops.join(", "));
     let _ = write!(out, "bisection  {:.1} GB/s one way", report.bisection_gbyte);
     let tiers = [
@@ -159,10 +170,12 @@ fn tiers_of(network: &FabricPlan, out: &mut String) {
     let _ = writeln!(out, "network    {}{planes}{pods}", network.kind);
     for tier in &network.tier {
         let ratio = tier.oversubscription.map(|r| format!(", oversubscription {r:.2}:1")).unwrap_or_default();
+        let lost =
+            if tier.working < tier.switches { format!(", {} of them work", tier.working) } else { String::new() };
         let up = if tier.up > 0 { format!(" and {} up", tier.up) } else { String::new() };
         let _ = writeln!(
             out,
-            "           {:>6} {:<6} {} down{up} of {} ports ({}){ratio}",
+            "           {:>6} {:<6} {} down{up} of {} ports ({}){ratio}{lost}",
             tier.switches, tier.role, tier.down, tier.radix, tier.switch
         );
     }

@@ -91,6 +91,8 @@ pub struct Tier {
     pub switch: String,
     /// How many.
     pub switches: u32,
+    /// How many of them work.
+    pub working: u32,
     /// Ports of one at the rate of its slowest links.
     pub radix: u32,
     /// Links down of the fullest.
@@ -165,6 +167,7 @@ impl Blueprint {
                 DeviceKind::Spine => plan.spines,
                 _ => plan.leaves,
             };
+            tier.working = tier.switches;
         }
         plan.tiers = 1 + u32::from(plan.spines > 0) + u32::from(plan.cores > 0);
     }

@@ -145,6 +145,11 @@ impl Fabric {
         pairs.filter_map(|(a, b)| self.switch_routes().minimal(&self.links, a.leaf.0, b.leaf.0)).map(|(_, n)| n).min()
     }
 
+    /// The links of the network: from NICs to leaves and between switches.
+    pub(crate) fn network_links(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().rev().take_while(|link| link.class.is_network())
+    }
+
     /// Devices and links, to be changed after the build; routes are worked out anew.
     pub(crate) fn parts_mut(&mut self) -> (&mut [Device], &mut [Link]) {
         self.routes.forget();

@@ -24,7 +24,16 @@ pub(crate) struct SwitchRoutes {
     out: Vec<Next>,
     /// NIC ports on the leaves before each leaf.
     ordinals: Vec<u32>,
+    /// The live links into each switch; worked out when first asked for.
+    live: OnceLock<Live>,
     tables: Vec<OnceLock<Table>>,
+}
+
+/// Where live links come from, side by side: a search against the links reads nothing else.
+#[derive(Clone, Debug)]
+struct Live {
+    start: Box<[u32]>,
+    into: Box<[(u32, Step)]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,11 +90,12 @@ impl SwitchRoutes {
             before += ports;
         }
         let tables = ports.iter().map(|_| OnceLock::new()).collect();
-        Self { first_switch, first_link, start, out, ordinals, tables }
+        Self { first_switch, first_link, start, out, ordinals, live: OnceLock::new(), tables }
     }
 
     /// Forgets what was worked out; after links or devices have died or come back.
     pub(super) fn forget(&mut self) {
+        self.live = OnceLock::new();
         for table in &mut self.tables {
             *table = OnceLock::new();
         }
@@ -103,12 +113,26 @@ impl SwitchRoutes {
         self.tables[leaf as usize].get_or_init(|| self.work_out(links, leaf))
     }
 
+    fn live(&self, links: &[Link]) -> &Live {
+        self.live.get_or_init(|| {
+            let mut start = vec![0];
+            let mut into = Vec::with_capacity(self.out.len());
+            for switch in 0..self.start.len() as u32 - 1 {
+                let works = |next: &&Next| links[self.back(next.link).index()].alive;
+                into.extend(self.out(switch).iter().filter(works).map(|next| (next.switch, next.step.back())));
+                start.push(into.len() as u32);
+            }
+            Live { start: start.into(), into: into.into() }
+        })
+    }
+
     /// Breadth-first from the leaf, against the links.
     fn work_out(&self, links: &[Link], leaf: u32) -> Table {
         let size = (self.start.len() - 1) * 2;
         let mut hops = vec![u8::MAX; size];
         let mut paths = vec![0u32; size];
         let mut queue = VecDeque::new();
+        let live = self.live(links);
         for state in 0..2 {
             let at = leaf as usize * 2 + state;
             (hops[at], paths[at]) = (0, 1);
@@ -117,19 +141,16 @@ impl SwitchRoutes {
         while let Some((to, after)) = queue.pop_front() {
             let here = to as usize * 2 + after;
             let (far, ways) = (hops[here].saturating_add(1), paths[here]);
-            for next in self.out(to) {
-                let step = next.step.back();
-                if !links[self.back(next.link).index()].alive {
-                    continue;
-                }
+            let into = live.start[to as usize] as usize..live.start[to as usize + 1] as usize;
+            for &(switch, step) in &live.into[into] {
                 for before in 0..2 {
                     if step.take(before) != Some(after) {
                         continue;
                     }
-                    let there = next.switch as usize * 2 + before;
+                    let there = switch as usize * 2 + before;
                     if hops[there] == u8::MAX && far < u8::MAX {
                         hops[there] = far;
-                        queue.push_back((next.switch, before));
+                        queue.push_back((switch, before));
                     }
                     // A switch is left only after all switches nearer to the leaf have been.
                     if hops[there] == far {

@@ -403,6 +403,7 @@ impl Network {
             role,
             switch: site.models[i].name.clone(),
             switches: 0,
+            working: 0,
             radix: budget.radix,
             down,
             up,

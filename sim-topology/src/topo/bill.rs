@@ -17,11 +17,14 @@ pub struct BillItem {
     pub role: &'static str,
     /// How many.
     pub count: u64,
+    /// How many of them faults left working; only these draw power.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working: Option<u64>,
     /// Typical power of one in watts, if known.
     pub unit_power_w: Option<f64>,
     /// Price of one in US dollars, if known; for ratios only.
     pub unit_price_usd: Option<f64>,
-    /// Typical power of all in watts, if known.
+    /// Typical power of all that work in watts, if known.
     pub power_w: Option<f64>,
     /// Price of all in US dollars, if known; for ratios only.
     pub price_usd: Option<f64>,
@@ -54,7 +57,16 @@ pub struct Totals {
 
 impl BillItem {
     fn new(role: &'static str, item: String, count: u64) -> Self {
-        Self { item, role, count, unit_power_w: None, unit_price_usd: None, power_w: None, price_usd: None }
+        Self {
+            item,
+            role,
+            count,
+            working: None,
+            unit_power_w: None,
+            unit_price_usd: None,
+            power_w: None,
+            price_usd: None,
+        }
     }
 
     fn is_switch(&self) -> bool {
@@ -124,8 +136,14 @@ pub fn bill_of_materials(fabric: &Fabric, catalogue: &Catalogue) -> Result<Vec<B
     }
     network(fabric, catalogue, &mut bill)?;
     for item in &mut bill {
-        let all = |unit: Option<f64>| unit.map(|unit| unit * item.count as f64);
-        (item.power_w, item.price_usd) = (all(item.unit_power_w), all(item.unit_price_usd));
+        let role = item.role;
+        let dead = fabric.devices().iter().filter(|d| !d.alive && d.kind.as_str() == role).count() as u64;
+        // An NVSwitch device stands for all chips of its board.
+        let each = if role == "nvswitch" { u64::from(fabric.nvswitch_chips()) } else { 1 };
+        let working = item.count.saturating_sub(dead * each);
+        item.working = (dead > 0).then_some(working);
+        item.power_w = item.unit_power_w.map(|unit| unit * working as f64);
+        item.price_usd = item.unit_price_usd.map(|unit| unit * item.count as f64);
     }
     Ok(bill)
 }

@@ -1,11 +1,13 @@
 //! What crosses between two halves of the cluster.
 
+use std::collections::BTreeMap;
+
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::unionfind::UnionFind;
 use serde::Serialize;
 
-use crate::device::{DeviceId, DeviceKind, Link, LinkClass};
+use crate::device::{DeviceId, DeviceKind, Link, LinkClass, Node};
 use crate::fabric::{Fabric, FabricKind, SwitchPlace};
 
 /// Bisection rates in GB/s, one direction.
@@ -35,8 +37,7 @@ pub fn bisection(fabric: &Fabric) -> Bisection {
     let plan = fabric.plan();
     let network = plan.leaves > 0;
     let domains = fabric.nodes().last().map_or(1, |n| n.domain + 1);
-    let half_nics = |nodes: u64| (nodes * u64::from(plan.rails)) as f64 * plan.nic_rate().as_gbyte();
-    let smaller_half = (fabric.nodes().len() / 2) as u64;
+    let half = fabric.nodes().len() / 2;
     let tier = |counts: fn(&SwitchPlace, &SwitchPlace) -> bool| {
         let sum: u64 = switch_links(fabric).filter(|(_, a, b)| counts(a, b)).map(|(link, ..)| link.rate.get()).sum();
         sum as f64 / 2e9
@@ -46,22 +47,55 @@ pub fn bisection(fabric: &Fabric) -> Bisection {
     let leaves = if dragonfly { tier(|a, b| a.pod != b.pod) } else { tier(|a, b| a.tier() == 0 && b.tier() == 1) };
     Bisection {
         domain_gbyte,
-        nic_gbyte: network.then(|| half_nics(smaller_half)),
+        nic_gbyte: network.then(|| nics_of_half(fabric, half)),
         uplink_gbyte: joined.then_some(leaves),
         core_gbyte: (plan.cores > 0).then(|| tier(|a, b| a.tier() == 1 && b.tier() == 2)),
         overall_gbyte: match (domains, network, dragonfly) {
             (..2, ..) | (_, false, _) => domain_gbyte,
+            _ if !fabric.faults().is_empty() && fabric.network_links().count() <= MOST_LINKS => {
+                by_flow(fabric, domains / 2)
+            }
             (_, _, true) => across_groups(fabric, domains / 2),
             _ => across_domains(fabric, domains / 2),
         },
     }
 }
 
+/// Links of the network up to which what faults left is worked out link by link.
+const MOST_LINKS: usize = 6_000;
+
+/// What the NICs of the first `nodes` inject, or those of as many last ones if that is less.
+fn nics_of_half(fabric: &Fabric, nodes: usize) -> f64 {
+    let rate = |nodes: &[Node]| -> u64 {
+        let ports = nodes.iter().flat_map(|n| &n.nics).flat_map(|&nic| fabric.attached(nic));
+        ports.map(|port| fabric.link(port.up)).filter(|link| link.alive).map(|link| link.rate.get()).sum()
+    };
+    let (first, last) = (&fabric.nodes()[..nodes], &fabric.nodes()[fabric.nodes().len() - nodes..]);
+    rate(first).min(rate(last)) as f64 / 1e9
+}
+
+/// The largest flow from the NICs of the first `domains` domains to the others, over links that work; a path may go up twice.
+fn by_flow(fabric: &Fabric, domains: u32) -> f64 {
+    let mut graph: DiGraph<(), u64> = DiGraph::new();
+    let mut known: BTreeMap<DeviceId, NodeIndex> = BTreeMap::new();
+    for link in fabric.network_links().filter(|l| l.alive) {
+        let [from, to] = [link.from, link.to].map(|end| *known.entry(end).or_insert_with(|| graph.add_node(())));
+        graph.add_edge(from, to, link.rate.get());
+    }
+    let (source, sink) = (graph.add_node(()), graph.add_node(()));
+    for node in fabric.nodes() {
+        for nic in node.nics.iter().filter_map(|nic| known.get(nic)) {
+            let (from, to) = if node.domain < domains { (source, *nic) } else { (*nic, sink) };
+            graph.add_edge(from, to, u64::MAX / 4096);
+        }
+    }
+    dinics(&graph, source, sink).0 as f64 / 1e9
+}
+
 /// The live links between switches, with where their ends stand.
 fn switch_links(fabric: &Fabric) -> impl Iterator<Item = (&Link, SwitchPlace, SwitchPlace)> {
     let place = |id| fabric.switch_place(id);
-    let links = fabric.links().iter().rev().take_while(|link| link.class.is_network());
-    links.filter(|l| l.alive).filter_map(move |link| Some((link, place(link.from)?, place(link.to)?)))
+    fabric.network_links().filter(|l| l.alive).filter_map(move |link| Some((link, place(link.from)?, place(link.to)?)))
 }
 
 /// What the first half sends and the second takes at a switch or a group of them, in B/s.
@@ -152,16 +186,47 @@ fn across_groups(fabric: &Fabric, domains: u32) -> f64 {
     cuts.into_iter().min().unwrap_or(0) as f64 / 1e9
 }
 
-/// The largest flow from the first half of the GPUs of the first domain to the second half: over NVLink, or over PCIe
-/// where there is none between them.
+/// The largest flow from the first half of the GPUs of a domain to the second half: over NVLink, or over PCIe where there
+/// is none between them. Of the first domain, or beside faults of the worst.
 fn inside_domain(fabric: &Fabric) -> f64 {
-    let nvlink = largest_flow(fabric, |class| matches!(class, LinkClass::NvLink | LinkClass::Xgmi));
-    if nvlink > 0.0 { nvlink } else { largest_flow(fabric, |class| !class.is_network()) }
+    let inside = |domain: u32| {
+        let nvlink = largest_flow(fabric, domain, |class| matches!(class, LinkClass::NvLink | LinkClass::Xgmi));
+        if nvlink > 0.0 { nvlink } else { largest_flow(fabric, domain, |class| !class.is_network()) }
+    };
+    let ill = ill_domains(fabric);
+    ill.into_iter().chain([0]).map(inside).reduce(f64::min).unwrap_or(0.0)
 }
 
-fn largest_flow(fabric: &Fabric, counts: impl Fn(LinkClass) -> bool) -> f64 {
-    let members: Vec<DeviceId> =
-        fabric.nodes().iter().take_while(|n| n.domain == 0).flat_map(|n| n.gpus.iter().copied()).collect();
+/// Domains in which links are dead or of another rate than in the first one; the first of each sort.
+fn ill_domains(fabric: &Fabric) -> Vec<u32> {
+    let mut sorts: BTreeMap<Vec<(u16, u64)>, u32> = BTreeMap::new();
+    if fabric.faults().is_empty() {
+        return Vec::new();
+    }
+    let mut domain: Vec<(u16, u64)> = Vec::new();
+    let nodes = fabric.nodes();
+    for (i, node) in nodes.iter().enumerate() {
+        let links = fabric.templates()[usize::from(node.template)].links.len();
+        let links = &fabric.links()[node.first_link as usize..node.first_link as usize + links];
+        domain.extend(links.iter().map(|l| (node.template, if l.alive { l.rate.get() } else { 0 })));
+        if nodes.get(i + 1).is_none_or(|next| next.domain != node.domain) {
+            sorts.entry(core::mem::take(&mut domain)).or_insert(node.domain);
+        }
+    }
+    // A last domain of fewer nodes is no fault.
+    let full = nodes.iter().take_while(|n| n.domain == 0).count();
+    let count = |domain: u32| nodes.iter().filter(|n| n.domain == domain).count();
+    sorts.into_values().filter(|&domain| count(domain) == full).collect()
+}
+
+fn largest_flow(fabric: &Fabric, domain: u32, counts: impl Fn(LinkClass) -> bool) -> f64 {
+    let members: Vec<DeviceId> = fabric
+        .nodes()
+        .iter()
+        .filter(|n| n.domain == domain)
+        .flat_map(|n| n.gpus.iter().copied())
+        .filter(|&gpu| fabric.device(gpu).alive)
+        .collect();
     let half = members.len() / 2;
     if half == 0 {
         return 0.0;
@@ -171,12 +236,12 @@ fn largest_flow(fabric: &Fabric, counts: impl Fn(LinkClass) -> bool) -> f64 {
     let inside = |id: DeviceId| {
         let device = fabric.device(id);
         match device.kind {
-            DeviceKind::NvSwitch => fabric.nvswitches_of(0).any(|s| s == id),
-            _ => fabric.domain_of(id) == Some(0),
+            DeviceKind::NvSwitch => fabric.nvswitches_of(domain).any(|s| s == id),
+            _ => fabric.domain_of(id) == Some(domain),
         }
     };
     for link in fabric.links() {
-        if counts(link.class) && inside(link.from) && inside(link.to) {
+        if link.alive && counts(link.class) && inside(link.from) && inside(link.to) {
             graph.add_edge(nodes[link.from.index()], nodes[link.to.index()], link.rate.get());
         }
     }

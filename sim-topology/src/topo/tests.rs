@@ -206,3 +206,59 @@ fn matrix_as_nvidia_smi_lays_it_out() {
     assert!(text.contains("NIC0: node0.nic0"));
     assert!(super::matrix(&fabric, 1).is_none());
 }
+
+/// Faults that kill these targets.
+fn without(fabric: Fabric, targets: &[&str]) -> Fabric {
+    let dead = |target: &&str| crate::faults::Fault {
+        target: (*target).to_owned(),
+        pick: None,
+        kind: crate::faults::FaultKind::Dead(crate::faults::Dead),
+    };
+    let faults: Vec<_> = targets.iter().map(dead).collect();
+    fabric.with_faults(&faults, 1, true, Catalogue::builtin()).unwrap_or_else(|e| panic!("{e:?}")).0
+}
+
+#[test]
+fn figures_beside_faults_are_those_of_what_works() {
+    let catalogue = Catalogue::builtin();
+    let mut spec = FabricSpec::new(node(8), 8);
+    (spec.leaves, spec.spines) = (Some(16), Some(4));
+    spec.node.max_nodes_per_domain = 1;
+    let well = report(&build(&spec), catalogue, true).unwrap();
+    assert_eq!((well.oversubscription, well.unreachable), (Some(1.0), 0));
+    assert!(well.dead_devices.is_empty() && well.dead_links.is_empty());
+    // One of four spines: the rest carries 3/4, a leaf is 4:3.
+    let ill = report(&without(build(&spec), &["spine1"]), catalogue, true).unwrap();
+    let ratio = |ill: f64, well: f64, want: f64| assert!((ill / well - want).abs() < 1e-9, "{ill} of {well}");
+    ratio(ill.bisection.uplink_gbyte.unwrap(), well.bisection.uplink_gbyte.unwrap(), 0.75);
+    ratio(ill.bisection_gbyte, well.bisection_gbyte, 0.75);
+    ratio(ill.oversubscription.unwrap(), 1.0, 4.0 / 3.0);
+    let tier = &ill.network.as_ref().unwrap().tier;
+    assert_eq!((tier[1].switches, tier[1].working), (4, 3));
+    ratio(tier[0].oversubscription.unwrap(), 1.0, 4.0 / 3.0);
+    assert_eq!(ill.devices[&DeviceKind::Spine], 3);
+    assert_eq!(ill.dead_devices[&DeviceKind::Spine], 1);
+    // 16 leaves of one link to each spine, both directions.
+    assert_eq!(ill.dead_links[&LinkClass::Uplink], 32);
+    assert_eq!(well.links[&LinkClass::Uplink].count - 32, ill.links[&LinkClass::Uplink].count);
+    let spine = |r: &TopoReport| r.bill_of_materials.iter().find(|b| b.role == "spine").cloned().unwrap();
+    let (before, after) = (spine(&well), spine(&ill));
+    assert_eq!((before.count, after.count, after.working), (4, 4, Some(3)));
+    ratio(after.power_w.unwrap(), before.power_w.unwrap(), 0.75);
+    // A NIC of the first half is dead: 31 of 32 inject.
+    let nic = report(&without(build(&spec), &["node0.nic3"]), catalogue, true).unwrap();
+    ratio(nic.bisection.nic_gbyte.unwrap(), well.bisection.nic_gbyte.unwrap(), 31.0 / 32.0);
+    // A GPU of the last node lost its NVLink: the worst domain is that one.
+    let lost = report(&without(build(&spec), &["node7.gpu0<->node7.nvswitch"]), catalogue, true).unwrap();
+    ratio(lost.bisection.domain_gbyte, well.bisection.domain_gbyte, 0.75);
+}
+
+#[test]
+fn pairs_without_a_path_are_counted_as_such() {
+    let mut spec = FabricSpec::new(node(4), 6);
+    spec.fabric = FabricKind::RailOnly;
+    let report = report(&build(&spec), Catalogue::builtin(), true).unwrap();
+    assert_eq!(report.unreachable, report.pairs.pxn);
+    assert_eq!(report.unreachable, 6 * 5 * 4 * 3);
+    assert_eq!(report.hops.values().sum::<u64>() + report.unreachable, report.pairs.total());
+}

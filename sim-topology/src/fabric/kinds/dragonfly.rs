@@ -86,6 +86,7 @@ fn plan(site: &Site<'_>, shape: DragonflySpec, groups: u32) -> FabricPlan {
         role: DeviceKind::Leaf,
         switch: budget.model.clone(),
         switches: 0,
+        working: 0,
         radix: budget.radix,
         down: shape.p,
         up,

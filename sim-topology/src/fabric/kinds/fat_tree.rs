@@ -72,6 +72,7 @@ fn plan(site: &Site<'_>, k: u32) -> FabricPlan {
         role,
         switch: site.models[i].name.clone(),
         switches: 0,
+        working: 0,
         radix: site.models[i].ports_at(site.rates[i]),
         down: k - up,
         up,

@@ -16,6 +16,7 @@ pub(super) fn draw(site: &Site<'_>) -> Result<Blueprint, BuildError> {
         role: DeviceKind::Leaf,
         switch: budget.model.clone(),
         switches: 1,
+        working: 0,
         radix: budget.radix,
         down: needed as u32,
         up: 0,
