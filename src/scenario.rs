@@ -63,6 +63,8 @@ pub struct Scenario {
     pub description: String,
     /// Seed of all random streams.
     pub seed: u64,
+    /// The reference cluster that it is based on.
+    pub reference: Option<String>,
     /// The system's catalogue name; `None` for an inline node.
     pub system: Option<String>,
     /// Nodes and network.
@@ -169,6 +171,8 @@ impl Scenario {
     #[must_use]
     pub fn describe(&self) -> String {
         let system = self.system.as_deref().unwrap_or("inline node");
+        let of = self.reference.as_ref().filter(|name| **name != self.name);
+        let system = of.map_or_else(|| system.to_owned(), |name| format!("cluster {name}, {system}"));
         let work = match self.workloads.len() {
             0 => "no workload".to_owned(),
             1 => "1 workload".to_owned(),

@@ -60,11 +60,14 @@ pub(super) fn scenario(
     faults::bear_on_work(&root, &fabric, &workloads, out);
     let profile = profile::profile(&root, &spec, catalogue, out);
     let limits = root.table_or_empty("limits");
-    let fallback = if name.is_empty() { system.as_deref().unwrap_or("scenario") } else { name };
+    let reference = root.text("cluster").map(|name| name.trim().to_lowercase());
+    let fallback = reference.as_deref().or(system.as_deref()).unwrap_or("scenario");
+    let fallback = if name.is_empty() { fallback } else { name };
     let scenario = Scenario {
         name: root.text("name").unwrap_or(fallback).to_owned(),
         description: root.text("description").unwrap_or_default().to_owned(),
         seed,
+        reference,
         system,
         cluster: spec,
         software,

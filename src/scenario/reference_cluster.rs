@@ -3,7 +3,7 @@
 use sim_topology::Catalogue;
 
 use super::cluster::advice;
-use super::tree::{self, Table};
+use super::tree::{self, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 
 /// Lays `table` upon the keys of the cluster that it names, if it names one.
@@ -11,18 +11,7 @@ pub(super) fn under(table: Table, diagnostics: &mut Diagnostics) -> Table {
     let Some(node) = table.get("cluster") else { return table };
     // Another type than text is for validation to refuse.
     let Some(name) = node.as_text() else { return table };
-    let row = match Catalogue::builtin().cluster(name) {
-        Ok(row) => row,
-        Err(error) => {
-            let fault = Diagnostic::new(Code::UnknownSystem, format!("unknown cluster `{}`", shorten(name)));
-            let fault = fault.at(node.place.clone(), "not in the catalogue").help(advice(&error));
-            diagnostics.push(fault.help("`fabricsim catalog` lists them under `cluster`"));
-            return table;
-        }
-    };
-    let text = row.scenario.to_string();
-    let source = diagnostics.sources.add(format!("cluster {}", row.name), text.clone());
-    let mut below = tree::parse(source, &text, diagnostics);
+    let Some(mut below) = keys(&table, name, node, &mut Vec::new(), diagnostics) else { return table };
     // A node that is described stands in place of the cluster's system, another kind of network in place of its own.
     if table.get("node").is_some() {
         below.remove("system");
@@ -33,6 +22,53 @@ pub(super) fn under(table: Table, diagnostics: &mut Diagnostics) -> Table {
     }
     below.lay(table);
     below
+}
+
+/// The keys of the cluster called `name`: of a row of the scenario's own, else of a built-in one. `node` is where it is named.
+fn keys(
+    table: &Table,
+    name: &str,
+    node: &Node,
+    chain: &mut Vec<String>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Table> {
+    let folded = name.trim().to_lowercase();
+    let own = table.get("catalogue").and_then(|c| c.as_table()?.get("cluster")?.as_table());
+    let row = own.and_then(|rows| rows.entries.iter().find(|row| row.key.trim().to_lowercase() == folded));
+    // A row of a built-in name that is like it means the built-in one.
+    let row = row.filter(|_| chain.last() != Some(&folded));
+    if let Some(row) = row.and_then(|row| row.node.as_table()) {
+        if chain.contains(&folded) {
+            let message = format!("cluster `{}` is like itself", shorten(name));
+            let fault = Diagnostic::new(Code::Cycle, message);
+            diagnostics.push(fault.at(node.place.clone(), "closes the circle"));
+            return None;
+        }
+        chain.push(folded);
+        let mut own = row.clone();
+        for key in ["title", "note"] {
+            own.remove(key);
+        }
+        let Some(like) = own.remove("like") else { return Some(own) };
+        // Another type than text is for validation to refuse.
+        let Some(other) = like.node.as_text() else { return Some(own) };
+        let mut below = keys(table, other, &like.node, chain, diagnostics)?;
+        below.lay(own);
+        return Some(below);
+    }
+    match Catalogue::builtin().cluster(name) {
+        Ok(row) => {
+            let text = row.scenario.to_string();
+            let source = diagnostics.sources.add(format!("cluster {}", row.name), text.clone());
+            Some(tree::parse(source, &text, diagnostics))
+        }
+        Err(error) => {
+            let fault = Diagnostic::new(Code::UnknownSystem, format!("unknown cluster `{}`", shorten(name)));
+            let fault = fault.at(node.place.clone(), "not in the catalogue").help(advice(&error));
+            diagnostics.push(fault.help("`fabricsim catalog` lists them under `cluster`"));
+            None
+        }
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +105,25 @@ mod tests {
                 assert!((got / want - 1.0).abs() < 0.02, "{}: {got} Gb/s a GPU, published {want}", row.name);
             }
         }
+    }
+
+    #[test]
+    fn clusters_of_ones_own() {
+        let own = "[catalogue.cluster.ours]\nlike = \"superpod-b200-4su\"\nnodes = 100\nfabric.spines = 64\n";
+        let loaded = load(&format!("cluster = \"ours\"\n{own}")).unwrap();
+        let plan = loaded.fabric.plan();
+        assert_eq!((loaded.fabric.nodes().len(), plan.leaves, plan.spines), (100, 32, 64));
+        assert!(loaded.head().contains("cluster ours"), "{}", loaded.head());
+        // Alone, and in place of a built-in one.
+        let alone = "cluster = \"x\"\n[catalogue.cluster.x]\nsystem = \"hgx-h100\"\nnodes = 3\n";
+        assert_eq!(load(alone).unwrap().fabric.gpus().len(), 24);
+        let same = "cluster = \"megascale\"\n[catalogue.cluster.megascale]\nlike = \"megascale\"\nnodes = 64\n";
+        assert_eq!(load(same).unwrap().fabric.nodes().len(), 64);
+        let Err(error) = load(&format!("cluster = \"ours\"\n{own}oops = 1\n")) else { panic!("loaded") };
+        assert!(error.list.iter().any(|d| d.message.contains("oops")), "{error:?}");
+        let circle = "cluster = \"a\"\n[catalogue.cluster]\na.like = \"b\"\nb.like = \"a\"\n";
+        let Err(error) = load(circle) else { panic!("loaded") };
+        assert!(error.list.iter().any(|d| d.message.contains("like itself")), "{error:?}");
     }
 
     #[test]

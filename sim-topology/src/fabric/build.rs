@@ -106,10 +106,13 @@ fn site<'a>(
     let ports = if splits && !shares_spines { spec.planes } else { None };
     let ports = ports.unwrap_or(kinds::usual_ports(spec.fabric));
     if splits {
+        // A card has the ports that the catalogue says; NICs that are stated by their rate have lanes of 100 Gb/s.
         let lanes = (nic_rate.get() / Rate::gbit(100).get()).min(MOST_PORTS.into()) as u32;
-        let most = card.map_or(1, |card| card.ports).max(lanes).max(1);
+        let most = card.map_or(lanes, |card| card.max_ports.unwrap_or(1).max(card.ports)).max(1);
         if ports == 0 || ports > most {
-            return Err(BuildError::Planes { planes: ports, rate: nic_rate.to_string(), most });
+            let nic = card.map_or_else(|| format!("a NIC of {nic_rate}"), |card| card.title.clone());
+            let name = card.map(|card| card.name.clone());
+            return Err(BuildError::Planes { planes: ports, nic, name, most });
         }
     }
     let port_rate = Rate::bytes_per_sec(nic_rate.get() / u64::from(ports));

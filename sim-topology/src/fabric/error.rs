@@ -149,12 +149,14 @@ pub enum BuildError {
         uplinks: u32,
     },
     /// More planes than ports.
-    #[error("{planes} planes, but a NIC of {rate} splits into {most} ports at most")]
+    #[error("{planes} planes, but {nic} splits into {most} {} at most", if *.most == 1 { "port" } else { "ports" })]
     Planes {
         /// Planes asked for.
         planes: u32,
-        /// The NIC's rate.
-        rate: String,
+        /// The NIC: its title, or its rate.
+        nic: String,
+        /// Its catalogue name, if it is a card of the catalogue.
+        name: Option<String>,
         /// Ports there can be.
         most: u32,
     },
@@ -261,7 +263,10 @@ impl BuildError {
                 Some(format!("{enough} cores carry it; or raise the second ratio of `oversubscription`"))
             }
             Self::CoresUnreached { uplinks, .. } => Some(format!("use at most {uplinks} cores")),
-            Self::Planes { most, .. } => Some(format!("use at most {most} planes, or faster NICs")),
+            Self::Planes { most, name: None, .. } => Some(format!("use at most {most} planes, or faster NICs")),
+            Self::Planes { planes, name: Some(name), .. } => Some(format!(
+                "if the card has more, say so: [catalogue.nic.{name}] max_ports = {planes}; or state `nics` by their rate"
+            )),
             Self::FatTree { .. } => Some("use switches of more ports, a larger k, or fewer nodes".into()),
             Self::Dragonfly { .. } => Some("leave `groups` out, raise `a` and `h`, or use fewer nodes".into()),
             Self::LeavesPerRail { rails, .. } => Some(format!("leave `leaves` out, or use a multiple of {rails}")),

@@ -1,4 +1,6 @@
+mod broken;
 mod kinds;
+mod min_hop;
 mod properties;
 mod published;
 

@@ -1,6 +1,6 @@
 //! The keys of `[fabric]`.
 
-use super::tables::COUNT;
+use super::tables::{COUNT, TRANSPORT};
 use super::{Kind, TableSpec, key};
 
 /// The fabrics that can be built.
@@ -62,6 +62,26 @@ pub(super) static FABRIC: TableSpec = TableSpec {
             Kind::Length,
             "Length of the cables between spines and cores (between a dragonfly's groups). Without it, `switch_cable`.",
         ),
+    ],
+};
+
+/// What a cluster of one's own may set: keys of a scenario.
+pub(super) static CLUSTER: TableSpec = TableSpec {
+    name: "catalogue.cluster.NAME",
+    doc: "A cluster for the key `cluster`: the keys of a scenario that make it. With `like`, they go above those of that cluster.",
+    keys: &[
+        key(
+            "like",
+            Kind::Named("a catalogue name", "superpod-b200-4su"),
+            "The cluster that gives what is not stated here.",
+        ),
+        key("title", Kind::Text, "What it is, in a few words."),
+        key("note", Kind::Text, "A remark on it."),
+        key("system", Kind::Named("a catalogue name", "hgx-h100"), "The node."),
+        key("nodes", COUNT, "Number of nodes."),
+        key("nics", Kind::Named("a count and a rate", "8x400Gb/s"), "The NICs of each node, in place of the system's."),
+        key("fabric", Kind::Table(&FABRIC), "The network."),
+        key("transport", Kind::Table(&TRANSPORT), "What runs over it."),
     ],
 };
 

@@ -88,7 +88,7 @@ pub static ROOT: TableSpec = TableSpec {
     ],
 };
 
-static TRANSPORT: TableSpec = TableSpec {
+pub(super) static TRANSPORT: TableSpec = TableSpec {
     name: "transport",
     doc: "The protocol between NICs.",
     keys: &[

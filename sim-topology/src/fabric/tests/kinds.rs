@@ -65,6 +65,13 @@ fn planes_meet_in_the_nics_only() {
         seen[planes[0] as usize] = true;
     }
     assert_eq!(seen, [true; 2]);
+    // A card has the ports of its row; NICs that are stated by their rate have lanes of 100 Gb/s.
+    spec.planes = Some(4);
+    let error = refused(&spec);
+    assert_eq!(error.to_string(), "4 planes, but ConnectX-8 SuperNIC splits into 2 ports at most");
+    assert!(error.hint().unwrap().contains("[catalogue.nic.connectx-8] max_ports = 4"));
+    spec.nics = Some("8x800Gb/s".parse().unwrap());
+    assert_eq!(build(&spec).ports_per_nic(), 4);
     spec.planes = Some(9);
     assert_eq!(refused(&spec).to_string(), "9 planes, but a NIC of 100 GB/s splits into 8 ports at most");
 }

@@ -10,7 +10,7 @@ use crate::topo::{bill_of_materials, hop_histogram, pair_kind, pairs};
 use crate::{DeviceId, LinkClass, PairKind};
 
 /// Random fabrics of all kinds, on small switches so that tiers fill.
-fn specs() -> impl Strategy<Value = FabricSpec> {
+pub(super) fn specs() -> impl Strategy<Value = FabricSpec> {
     let ratios = || prop_oneof![3 => Just(None), 1 => Just(Some(2.0)), 1 => (0.4..4.0f64).prop_map(Some)];
     let switches = prop_oneof![Just("sb7800"), Just("qm8700"), Just("sn4700"), Just("qm9700")];
     let choices = prop_oneof![Just(PathChoice::Hash), Just(PathChoice::Destination), Just(PathChoice::MinHop)];
@@ -30,17 +30,17 @@ fn specs() -> impl Strategy<Value = FabricSpec> {
 }
 
 /// Some random specifications contradict themselves; those are refused.
-fn built(spec: &FabricSpec) -> Option<Fabric> {
+pub(super) fn built(spec: &FabricSpec) -> Option<Fabric> {
     Fabric::build(spec, Catalogue::builtin()).ok()
 }
 
-fn is_chain(fabric: &Fabric, links: &[LinkId], from: DeviceId, to: DeviceId) -> bool {
+pub(super) fn is_chain(fabric: &Fabric, links: &[LinkId], from: DeviceId, to: DeviceId) -> bool {
     let end = links.iter().try_fold(from, |at, &link| (fabric.link(link).from == at).then(|| fabric.link(link).to));
     end == Some(to)
 }
 
 /// No device twice, and in tiers never up after down.
-fn is_straight(fabric: &Fabric, links: &[LinkId]) -> bool {
+pub(super) fn is_straight(fabric: &Fabric, links: &[LinkId]) -> bool {
     let devices: Vec<DeviceId> = links.iter().map(|&l| fabric.link(l).to).collect();
     let different: BTreeSet<_> = devices.iter().collect();
     let tiers: Vec<usize> = devices.iter().filter_map(|&d| fabric.switch_place(d)).map(|p| p.tier()).collect();
