@@ -309,6 +309,21 @@ impl Fabric {
         self.switches.get(number as usize).copied()
     }
 
+    /// The rail of each leaf in their order, where all NIC ports on it are of one rail.
+    #[must_use]
+    pub fn leaf_rails(&self) -> Vec<Option<u32>> {
+        let mut rails: Vec<Option<Option<u32>>> = vec![None; self.plan.leaves as usize];
+        for &nic in self.nodes.iter().flat_map(|n| &n.nics) {
+            let rail = Some(self.rail_of(nic));
+            for port in self.attached(nic) {
+                if let Some(leaf) = rails.get_mut(self.switch_number(port.leaf)) {
+                    *leaf = Some(leaf.map_or(rail, |known| known.filter(|_| known == rail)));
+                }
+            }
+        }
+        rails.into_iter().map(Option::flatten).collect()
+    }
+
     /// The NVLink domain of a device in a node.
     #[must_use]
     pub fn domain_of(&self, device: DeviceId) -> Option<u32> {

@@ -86,11 +86,13 @@ fn rails_go_to_their_leaves() {
             assert_eq!(leaf as usize, rail * 2 + n / 32);
         }
     }
+    assert_eq!(fabric.leaf_rails(), (0..16).map(|leaf| Some(leaf / 2)).collect::<Vec<_>>());
     let mut spec = FabricSpec::new(system("hgx-h100"), 4);
     spec.leaves = Some(4);
     let fabric = build(&spec);
     let nics = &fabric.nodes()[0].nics;
     assert_eq!(fabric.leaf_of(nics[0]), fabric.leaf_of(nics[1]), "two rails share a leaf");
+    assert_eq!(fabric.leaf_rails(), [None; 4]);
     assert_ne!(fabric.leaf_of(nics[1]), fabric.leaf_of(nics[2]));
 }
 
