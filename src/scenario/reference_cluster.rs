@@ -109,10 +109,10 @@ mod tests {
 
     #[test]
     fn clusters_of_ones_own() {
-        let own = "[catalogue.cluster.ours]\nlike = \"superpod-b200-4su\"\nnodes = 100\nfabric.spines = 64\n";
+        let own = "[catalogue.cluster.ours]\nlike = \"superpod-b200-4su\"\nnodes = 100\nfabric.spines = 25\n";
         let loaded = load(&format!("cluster = \"ours\"\n{own}")).unwrap();
         let plan = loaded.fabric.plan();
-        assert_eq!((loaded.fabric.nodes().len(), plan.leaves, plan.spines), (100, 32, 64));
+        assert_eq!((loaded.fabric.nodes().len(), plan.leaves, plan.spines), (100, 32, 25));
         assert!(loaded.head().contains("cluster ours"), "{}", loaded.head());
         // Alone, and in place of a built-in one.
         let alone = "cluster = \"x\"\n[catalogue.cluster.x]\nsystem = \"hgx-h100\"\nnodes = 3\n";
