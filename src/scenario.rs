@@ -39,7 +39,7 @@ use indexmap::IndexMap;
 use sim_core::units::Span;
 use sim_topology::{Catalogue, Fabric, FabricSpec, Fault};
 
-use crate::diagnostic::{Code, Diagnostics};
+use crate::diagnostic::{Code, Diagnostics, Place};
 
 pub use channels::Channels;
 pub(crate) use keys::OPERATIONS;
@@ -77,6 +77,8 @@ pub struct Scenario {
     pub workloads: Vec<Workload>,
     /// What is broken, in order.
     pub faults: Vec<Fault>,
+    /// Where each of them stands.
+    pub fault_places: Vec<Place>,
     /// When to stop early.
     pub limits: Limits,
 }

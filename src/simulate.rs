@@ -8,6 +8,7 @@ mod bottleneck;
 mod check;
 mod explain;
 pub(crate) mod healthy;
+mod idle;
 mod links;
 pub(crate) mod profile;
 mod sweep;
@@ -26,7 +27,9 @@ use sim_core::units::{Span, Time};
 use sim_report::result::{CollectiveResult, EngineResult, RunResults, TransferResult};
 use sim_topology::Fabric;
 
+use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
+pub use links::Carried;
 use links::Totals;
 pub use sweep::{Predicted, played, predict};
 
@@ -54,6 +57,12 @@ impl core::fmt::Debug for Options<'_> {
 pub struct Report {
     /// The result in one sentence, with what bounds it; empty if nothing was completed.
     pub headline: String,
+    /// The time that the sentence is about, µs; 0 without one.
+    pub headline_us: f64,
+    /// What the run showed about its scenario: faults that no message met.
+    pub findings: Vec<Diagnostic>,
+    /// What each link of the fabric carried, in the order of [`Fabric::links`].
+    pub carried: Vec<Carried>,
     /// The figures, as JSON has them.
     pub results: RunResults,
     /// All transfers and not only the slowest; empty unless asked for.
@@ -148,10 +157,15 @@ impl Loaded {
         let stragglers = sum.stragglers.take();
         let mut report = sum.report(&self.fabric, options);
         report.results.faults = healthy::faults(&self.fabric);
-        report.results.healthy = self.healthy(&report.results, options)?;
+        let well = self.healthy(&report.results, options)?;
+        report.results.healthy = well.as_ref().map(healthy::result);
         if let Some((row, who)) = stragglers {
             report.headline += &healthy::straggle(&report.results, row, &who);
         }
+        if let Some(well) = &well {
+            report.headline += &healthy::cost(&report, well);
+        }
+        report.findings = idle::findings(self, &report, well.as_ref());
         Ok(report)
     }
 
@@ -227,6 +241,7 @@ struct Sum {
     headline: String,
     /// The row of the headline and its stragglers, if it has any.
     stragglers: Option<(usize, String)>,
+    headline_us: f64,
     stopped: Option<StopReason>,
     stopped_at: String,
 }
@@ -243,6 +258,7 @@ impl Sum {
             fingerprint: 0,
             headline: String::new(),
             stragglers: None,
+            headline_us: 0.0,
             stopped: None,
             stopped_at: String::new(),
         }
@@ -279,7 +295,7 @@ impl Sum {
     }
 
     fn report(mut self, fabric: &Fabric, options: &Options<'_>) -> Report {
-        let links = self.totals.results(fabric);
+        let (links, carried) = (self.totals.results(fabric), self.totals.carried());
         let all_links = if options.keep_all { links.clone() } else { Vec::new() };
         self.results.set_links(links);
         let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
@@ -294,6 +310,9 @@ impl Sum {
         };
         Report {
             headline: self.headline,
+            headline_us: self.headline_us,
+            findings: Vec::new(),
+            carried,
             results: self.results,
             all_transfers,
             all_links,

@@ -37,7 +37,9 @@ fn the_first_lines_name_what_binds() {
     assert_eq!(lines[2], "fault: degraded node0.nic2<->leaf2: 25.0 of 50.0 GB/s");
     assert!(lines[3].contains("without the faults") && lines[3].contains(" (+2"), "{}", lines[3]);
     let ran = fabricsim(&["run", "scenarios/straggler.toml"]);
-    assert!(ran.out.lines().next().unwrap().ends_with("All ranks wait for the straggler node0.gpu3."), "{}", ran.out);
+    let first = ran.out.lines().next().unwrap();
+    assert!(first.contains("All ranks wait for the straggler node0.gpu3. +"), "{}", ran.out);
+    assert!(first.ends_with(" % against the healthy fabric."), "{}", ran.out);
     let alone = ["run", "scenarios/straggler.toml", "--set", "workload.0.group=[0,1]"];
     let ran = fabricsim(&alone);
     assert!(ran.err.contains("takes no part in a collective") && !ran.out.contains("wait for"), "{ran:?}");
@@ -147,4 +149,66 @@ fn a_pattern_is_checked_for_its_means() {
 fn the_fault_that_cuts_is_pointed_at() {
     let bench = &["bench", "all_reduce", "-b", "1M", "-e", "1M", "--system", "hgx-h100", "--nodes", "2"];
     fabricsim(&with(bench, &["node0.nic3 dead", "leaf* dead", "node1.nic2 dead"])).fails(2, &["E036", "leaf* dead"]);
+}
+
+#[test]
+fn a_straggler_starts_its_transfers_late() {
+    let run = |fault: &str| {
+        let ran = fabricsim(&["run", "scenarios/one-transfer.toml", "--fault", fault, "--format", "json"]);
+        ran.json()["results"]["transfer_totals"]["longest_us"].as_f64().unwrap()
+    };
+    let (well, late) = (run("node0.gpu0 delay=0us"), run("node0.gpu0 delay=50us"));
+    assert!((late - well - 50.0).abs() < 1e-6, "{well} {late}");
+}
+
+#[test]
+fn faults_that_no_message_meets_are_told() {
+    let warned = |fault: &str| {
+        let ran = fabricsim(&["run", "scenarios/one-transfer.toml", "--fault", fault, "--format", "json"]);
+        let json = ran.json();
+        let list = json["warnings"].as_array().cloned().unwrap_or_default();
+        list.iter()
+            .filter(|w| w["code"] == "W015")
+            .map(|w| w["message"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (fault, why) in [
+        ("node1.nic5 factor=0.5", "no message crosses it"),
+        ("node1.nic5 down_for=1us", "no message crosses it"),
+        ("node0.nic0 down_for=1us first=1s", "no message has to wait"),
+        ("node0.nic4 dead", "no message would cross it"),
+        ("node0.gpu4 delay=5us", "it begins nothing here"),
+        ("node1.nic3 swap=node1.nic6", "no message crosses these cables"),
+    ] {
+        let list = warned(fault);
+        assert!(list.len() == 1 && list[0].contains(why), "{fault}: {list:?}");
+    }
+    for fault in ["node0.nic0 factor=0.5", "node0.nic0 dead", "node0.gpu0 delay=5us"] {
+        assert!(warned(fault).is_empty(), "{fault}: {:?}", warned(fault));
+    }
+}
+
+#[test]
+fn the_library_sees_a_loss_on_whichever_node_it_is() {
+    let bench = |fault: &str| {
+        let verb = &[
+            "bench",
+            "all_reduce",
+            "-b",
+            "1M",
+            "-e",
+            "1M",
+            "--system",
+            "hgx-h100",
+            "--nodes",
+            "3",
+            "--format",
+            "json",
+        ];
+        let row = fabricsim(&with(verb, &[fault])).json()["results"]["collectives"][0].clone();
+        (row["algorithm"].clone(), row["protocol"].clone(), row["channels"].clone())
+    };
+    for loss in ["nic2 dead", "gpu2 links=9", "nvswitch dead"] {
+        assert_eq!(bench(&format!("node0.{loss}")), bench(&format!("node2.{loss}")), "{loss}");
+    }
 }

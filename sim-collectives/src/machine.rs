@@ -168,13 +168,19 @@ fn facts(
     let (version, per_node) = (software.version, group.nodes().iter().map(Vec::len).max().unwrap_or(1) as u32);
     let nodes = group.nodes().len() as u32;
     let link = nvlink_gbps(gpu.sm, version);
-    // NCCL agrees on the least over all ranks; the node with the fewest members stands for it.
-    let first = group.nodes().iter().min_by_key(|n| n.len()).unwrap_or(&group.nodes()[0]);
-    let at = |rank: u32| gpus[rank as usize];
-    // The narrowest NVLink bundle and the worst path between ring neighbours of the first node.
-    let neighbours = first.windows(2).map(|pair| (at(pair[0]), at(pair[1])));
-    let bundle = neighbours.clone().map(|(a, b)| fabric.nvlinks(a, b)).min().unwrap_or(gpu.nvlinks);
-    let switch = bundle > 0 && fabric.domain_of(at(first[0])).and_then(|d| fabric.nvswitch_of(d)).is_some();
+    // NCCL agrees on the least over all ranks; a node with the fewest members stands for those that are like it, and each
+    // node that a fault has touched is looked at by itself.
+    let members = |n: &Vec<u32>| -> Vec<DeviceId> { n.iter().map(|&rank| gpus[rank as usize]).collect() };
+    let ailing = fabric.ailing_domains();
+    let ails = |n: &&Vec<u32>| {
+        n.first().is_some_and(|&r| fabric.domain_of(gpus[r as usize]).is_some_and(|d| ailing.contains(&d)))
+    };
+    let first = group.nodes().iter().min_by_key(|n| (n.len(), ails(n))).unwrap_or(&group.nodes()[0]);
+    let mut seen = Interior::of(fabric, &members(first), gpu.nvlinks, ails(&first));
+    for other in group.nodes().iter().filter(ails) {
+        seen = seen.or_worse(Interior::of(fabric, &members(other), gpu.nvlinks, true));
+    }
+    let Interior { bundle, switch, .. } = seen;
     let pci = pci_gbps(gpu.pcie_gen, gpu.pcie_lanes);
     let cpu = match node.cpu.vendor {
         CpuVendor::Intel => HostCpu::Intel,
@@ -182,37 +188,12 @@ fn facts(
         CpuVendor::Arm => HostCpu::Arm,
         _ => HostCpu::Other,
     };
-    let intra_path = if bundle > 0 {
-        PathType::Nvl
-    } else {
-        neighbours.map(|(a, b)| path_type(fabric.host_path_class(a, b))).max().unwrap_or(PathType::Pix)
-    };
-    let nvlink_total = if bundle > 0 { f64::from(gpu.nvlinks) * link } else { 0.0 };
-    let nics = fabric.nics_of(at(first[0]));
-    let nic_rate = nics
-        .first()
-        .and_then(|nic| fabric.links().iter().find(|l| l.from == *nic && l.class.is_network()))
-        .map_or(0.0, |l| nic_gbps((l.rate.get() / 125_000) as u32 * fabric.ports_per_nic()));
-    // Ports of one GPU's NICs are one device to the library, which stripes requests over them.
-    let merged = nics.len().clamp(1, MERGED_NICS);
-    let nic_count: u32 = {
-        let mut list: Vec<DeviceId> = first.iter().flat_map(|r| fabric.nics_of(at(*r)).iter().copied()).collect();
-        list.sort_unstable();
-        list.dedup();
-        (list.len() / merged).max(usize::from(!list.is_empty())) as u32
-    };
-    let path_of = |rank: u32| {
-        let nic = fabric.nics_of(at(rank)).first();
-        nic.map_or(PathType::Dis, |nic| path_type(fabric.path_class(at(rank), *nic)))
-    };
-    let nic_path = match node.nic_policy {
-        NicPolicy::Nearest => path_of(first[0]),
-        // The farthest pair decides what all can agree on.
-        _ => first.iter().map(|&rank| path_of(rank)).max().unwrap_or(PathType::Dis),
-    };
-    let near = nics.first().map_or(1, |nic| {
-        first.iter().filter(|r| path_type(fabric.path_class(at(**r), *nic)) <= nic_path).count() as u32
-    });
+    // Behind switches a bundle is all of a GPU's links; some of them may be lost.
+    let links = if switch && !ailing.is_empty() { bundle.min(gpu.nvlinks) } else { gpu.nvlinks };
+    let nvlink_total = if bundle > 0 { f64::from(links) * link } else { 0.0 };
+    // What the ports negotiate; a cable that is slow for other reasons looks as it should.
+    let nic_rate =
+        if seen.cabled { nic_gbps((fabric.plan().rate.get() / 125_000) as u32 * fabric.ports_per_nic()) } else { 0.0 };
     Ok(Facts {
         compute_cap: gpu.sm,
         uniform_compute_cap: true,
@@ -222,21 +203,103 @@ fn facts(
         nvlink_total_gbps: nvlink_total,
         nvlink_link_gbps: if bundle > 0 { link } else { 0.0 },
         intra_gbps: if bundle > 0 { if switch { nvlink_total } else { f64::from(bundle) * link } } else { pci },
-        intra_path,
+        intra_path: seen.intra_path,
         nvswitch: switch,
         multicast: switch && gpu.sm >= 90 && per_node >= 2 && group.nodes().iter().all(|n| n.len() == first.len()),
-        nics_per_node: if nodes > 1 { nic_count } else { nic_count.max(1) },
-        gpus_near_nic: near.max(1),
-        nic_gbps: nic_rate * merged as f64,
+        nics_per_node: if nodes > 1 { seen.nics } else { seen.nics.max(1) },
+        gpus_near_nic: seen.gpus_near_nic.max(1),
+        nic_gbps: nic_rate * f64::from(seen.merged),
         nic_pci_gbps: pci,
-        nic_path,
+        nic_path: seen.nic_path,
         nic_latency_us: 0.0,
         socket_gbps: socket_gbps(cpu, 0x8F, version),
         // The relay must read and write through its NIC directly.
-        pxn: bundle > 0 && nics.first().is_none_or(|nic| fabric.bounce(at(first[0]), *nic).is_none()),
+        pxn: bundle > 0 && seen.direct,
         cross_nic: CrossNic::Auto,
         collnet: false,
     })
+}
+
+/// What the library finds among the members in one node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interior {
+    /// The narrowest NVLink bundle between ring neighbours; 0 if a pair has none.
+    bundle: u32,
+    /// Whether NVSwitches join them.
+    switch: bool,
+    /// The worst path between ring neighbours.
+    intra_path: PathType,
+    /// Ports of a GPU's NICs are one device to the library, which stripes requests over them: how many.
+    merged: u32,
+    /// Such devices that the members use.
+    nics: u32,
+    /// Whether the first NIC has a cable.
+    cabled: bool,
+    /// The path from a GPU to its NIC.
+    nic_path: PathType,
+    /// GPUs that are as near to the first NIC.
+    gpus_near_nic: u32,
+    /// Whether the NIC reads and writes the GPU's memory.
+    direct: bool,
+}
+
+impl Interior {
+    /// As it is between these members of a node, whose GPUs have so many NVLinks. In one that `ails` the nearest NIC of any
+    /// GPU counts: the library goes by those that are left.
+    fn of(fabric: &Fabric, members: &[DeviceId], nvlinks: u32, ails: bool) -> Self {
+        let neighbours = members.windows(2).map(|pair| (pair[0], pair[1]));
+        let bundle = neighbours.clone().map(|(a, b)| fabric.nvlinks(a, b)).min().unwrap_or(nvlinks);
+        let switch = bundle > 0 && fabric.domain_of(members[0]).and_then(|d| fabric.nvswitch_of(d)).is_some();
+        let intra_path = if bundle > 0 {
+            PathType::Nvl
+        } else {
+            neighbours.map(|(a, b)| path_type(fabric.host_path_class(a, b))).max().unwrap_or(PathType::Pix)
+        };
+        let path_of = |gpu: DeviceId| {
+            let nic = fabric.nics_of(gpu).first();
+            nic.map_or(PathType::Dis, |nic| path_type(fabric.path_class(gpu, *nic)))
+        };
+        let user = if ails { members.iter().copied().min_by_key(|&gpu| path_of(gpu)) } else { None };
+        let user = user.unwrap_or(members[0]);
+        let nics = fabric.nics_of(user);
+        let merged = nics.len().clamp(1, MERGED_NICS);
+        let mut all: Vec<DeviceId> = members.iter().flat_map(|&gpu| fabric.nics_of(gpu).iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        let nic_path = match fabric.node_spec().nic_policy {
+            NicPolicy::Nearest => path_of(user),
+            // The farthest pair decides what all can agree on.
+            _ => members.iter().map(|&gpu| path_of(gpu)).max().unwrap_or(PathType::Dis),
+        };
+        let near =
+            |nic: &DeviceId| members.iter().filter(|&&gpu| path_type(fabric.path_class(gpu, *nic)) <= nic_path).count();
+        Self {
+            bundle,
+            switch,
+            intra_path,
+            merged: merged as u32,
+            nics: (all.len() / merged).max(usize::from(!all.is_empty())) as u32,
+            cabled: nics.first().is_some_and(|nic| fabric.leaf_of(*nic).is_some()),
+            nic_path,
+            gpus_near_nic: nics.first().map_or(1, near) as u32,
+            direct: nics.first().is_none_or(|nic| fabric.bounce(user, *nic).is_none()),
+        }
+    }
+
+    /// What all ranks of two nodes can agree on.
+    fn or_worse(self, other: Self) -> Self {
+        Self {
+            bundle: self.bundle.min(other.bundle),
+            switch: self.switch && other.switch,
+            intra_path: self.intra_path.max(other.intra_path),
+            merged: self.merged.min(other.merged),
+            nics: self.nics.min(other.nics),
+            cabled: self.cabled && other.cabled,
+            nic_path: self.nic_path.max(other.nic_path),
+            gpus_near_nic: self.gpus_near_nic.min(other.gpus_near_nic),
+            direct: self.direct && other.direct,
+        }
+    }
 }
 
 /// How far GPUDirect may go by `NCCL_NET_GDR_LEVEL`, if that is set.

@@ -37,8 +37,18 @@ pub(super) fn print_json<R: Serialize>(
 
 /// Prints results that rest on a scenario as JSON in their envelope: with its warnings and its own catalogue rows.
 pub(super) fn print_loaded<R: Serialize>(scenario: &str, loaded: &Loaded, results: R) -> Result<(), Failure> {
+    print_warned(scenario, loaded, warnings(&loaded.diagnostics), results)
+}
+
+/// The same with these warnings in place of the scenario's.
+pub(super) fn print_warned<R: Serialize>(
+    scenario: &str,
+    loaded: &Loaded,
+    warnings: Vec<Warning>,
+    results: R,
+) -> Result<(), Failure> {
     let envelope = Envelope::new(scenario, loaded.scenario.seed, results)
-        .with_warnings(warnings(&loaded.diagnostics))
+        .with_warnings(warnings)
         .with_overrides(overrides(&loaded.catalogue));
     print(&envelope.to_json().map_err(Failure::internal)?)
 }

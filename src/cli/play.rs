@@ -16,6 +16,7 @@ use super::context::{Context, warnings};
 use super::fault::Failure;
 use super::folder::Folder;
 use super::{interrupt, output};
+use crate::diagnostic::Diagnostics;
 use crate::scenario::Loaded;
 use crate::simulate::Options;
 pub(super) use fault::{failure, stopped as stopped_early};
@@ -66,14 +67,16 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     let report = report.map_err(|error| failure(&error, Some(loaded)))?;
     let engine = &report.results.engine;
     let (events, wall) = (engine.events as f64, engine.wall_s);
-    let list = warnings(&loaded.diagnostics);
+    let found = Diagnostics { sources: loaded.diagnostics.sources.clone(), list: report.findings.clone() };
+    context.say(&found);
+    let list: Vec<_> = warnings(&loaded.diagnostics).into_iter().chain(warnings(&found)).collect();
     if let Some(folder) = &folder {
         artifacts::write(folder, loaded, name, &list, &report)?;
     }
     match (view.table, view.format) {
         (Some(Table::Nccl), _) => output::print(&nccl::tables(loaded, name, &report))?,
         (None, Format::Text) => output::print(&text::text(loaded, &report))?,
-        (None, Format::Json) => output::print_loaded(name, loaded, &report.results)?,
+        (None, Format::Json) => output::print_warned(name, loaded, list, &report.results)?,
     }
     if view.format == Format::Text {
         context.note(&format!("{:.1} M events in {wall:.2} s of simulation", events / 1e6));

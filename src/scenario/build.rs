@@ -74,6 +74,7 @@ pub(super) fn scenario(
         profile,
         workloads,
         faults,
+        fault_places: root.items("fault").iter().map(|item| item.place.clone()).collect(),
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };
     Some((scenario, fabric, own))

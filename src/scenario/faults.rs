@@ -191,11 +191,22 @@ fn idle_stragglers(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out
         if fault.kind != "straggler" || slow.into_iter().any(works) {
             continue;
         }
+        let Some((_, view)) = view(item) else { continue };
+        let place = if groups.is_empty() {
+            // A delay holds transfers too.
+            let Some(slowdown) = view.node("slowdown") else { continue };
+            slowdown.place.clone()
+        } else if workloads.iter().any(|w| matches!(w, Workload::Transfer(_))) && view.node("delay").is_some() {
+            continue;
+        } else {
+            item.place.clone()
+        };
         let (message, label) = if groups.is_empty() {
-            ("a straggler has no effect on transfers", "it slows collectives down, and there is none")
+            ("`slowdown` has no effect on transfers", "it slows the work of GPUs in collectives, and there is none")
         } else {
             ("a straggler has no effect: it takes no part in a collective", "in none of their groups")
         };
-        out.push(Diagnostic::new(Code::NoEffect, message).at(item.place.clone(), label));
+        let fault = Diagnostic::new(Code::NoEffect, message).at(place, label);
+        out.push(fault.help("`delay` makes the transfers that a GPU starts late"));
     }
 }

@@ -5,7 +5,7 @@ use sim_collectives::{Machine, Plan};
 use sim_core::ids::LinkId;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Span, Time};
-use sim_topology::Fabric;
+use sim_topology::{DeviceId, Fabric};
 
 use super::links::{busiest, busiest_since};
 
@@ -84,6 +84,21 @@ pub(super) fn held(fabric: &Fabric, outcome: &Outcome) -> String {
             format!(" {} was down for {} of the time that it was needed.", fabric.link_name(LinkId::new(i)), link.held)
         }
         None => String::new(),
+    }
+}
+
+/// Names a straggler among the devices that start transfers; empty if none of them starts late.
+pub(super) fn late(fabric: &Fabric, starters: impl Iterator<Item = DeviceId>) -> String {
+    let mut slow: Vec<(DeviceId, Span)> =
+        starters.filter_map(|id| Some((id, fabric.slowness_of(id)?.delay))).filter(|(_, d)| *d > Span::ZERO).collect();
+    slow.sort_unstable();
+    slow.dedup();
+    match slow.as_slice() {
+        [] => String::new(),
+        [(id, delay)] => format!(" {} starts {delay} late.", fabric.device(*id).name),
+        [(id, delay), rest @ ..] => {
+            format!(" {} starts {delay} late, and {} more are late.", fabric.device(*id).name, rest.len())
+        }
     }
 }
 

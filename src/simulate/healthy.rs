@@ -3,7 +3,7 @@
 use sim_report::result::{FaultResult, HealthyResult, RunResults};
 use sim_topology::Fabric;
 
-use super::{Options, RunError};
+use super::{Options, Report, RunError};
 use crate::scenario::Loaded;
 
 /// Events up to which a run is played again without its faults: about a second of work. By events and not by the clock,
@@ -38,8 +38,8 @@ pub(super) fn straggle(results: &RunResults, row: usize, who: &str) -> String {
 }
 
 impl Loaded {
-    /// The times without the faults, where there are any and the run was short enough to be played again.
-    pub(super) fn healthy(&self, ill: &RunResults, options: &Options<'_>) -> Result<Option<HealthyResult>, RunError> {
+    /// The same work without the faults, where there are any and the run was short enough to be played again.
+    pub(super) fn healthy(&self, ill: &RunResults, options: &Options<'_>) -> Result<Option<Report>, RunError> {
         let stopped = ill.engine.stopped.as_deref() != Some("finished");
         if self.fabric.faults().is_empty() || stopped || ill.engine.events > CHEAP {
             return Ok(None);
@@ -52,12 +52,24 @@ impl Loaded {
         let well = Self { fabric, ..self.clone() };
         let options = Options { interrupt: options.interrupt.clone(), ..Options::default() };
         let report = well.run_with(&options)?;
-        if report.stopped.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(HealthyResult {
-            collectives_us: report.results.collectives.iter().map(|row| row.time_us).collect(),
-            longest_transfer_us: report.results.transfer_totals.longest_us,
-        }))
+        Ok(report.stopped.is_none().then_some(report))
     }
+}
+
+/// The times without the faults, as results have them.
+pub(super) fn result(well: &Report) -> HealthyResult {
+    HealthyResult {
+        collectives_us: well.results.collectives.iter().map(|row| row.time_us).collect(),
+        longest_transfer_us: well.results.transfer_totals.longest_us,
+    }
+}
+
+/// What the faults cost, for the first line: ` +21.7 % against the healthy fabric.`
+pub(super) fn cost(ill: &Report, well: &Report) -> String {
+    if ill.headline_us <= 0.0 || well.headline_us <= 0.0 {
+        return String::new();
+    }
+    let tenths = ((ill.headline_us / well.headline_us - 1.0) * 1000.0).round();
+    // Without a negative zero.
+    format!(" {:+.1} % against the healthy fabric.", tenths / 10.0 + 0.0)
 }

@@ -9,8 +9,18 @@ use sim_topology::Fabric;
 #[derive(Clone, Copy, Default)]
 struct Counted {
     payload: u64,
+    held: Span,
     busy: Span,
     longest_wait: Span,
+}
+
+/// What a link did in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Payload that crossed it, bytes.
+    pub payload: u64,
+    /// Time by which outages put the starts of its segments off.
+    pub held: Span,
 }
 
 /// Sums per link.
@@ -28,10 +38,16 @@ impl Totals {
     pub(super) fn add(&mut self, outcome: &Outcome, began: Time) {
         for (sum, link) in self.links.iter_mut().zip(&outcome.links) {
             sum.payload += link.payload;
+            sum.held += link.held;
             sum.busy += link.busy;
             sum.longest_wait = sum.longest_wait.max(link.longest_wait);
         }
         self.time += outcome.ended.since(began.min(outcome.ended));
+    }
+
+    /// Payload and time held by outages of each link, in the fabric's order.
+    pub(super) fn carried(&self) -> Vec<Carried> {
+        self.links.iter().map(|l| Carried { payload: l.payload, held: l.held }).collect()
     }
 
     /// All links in the fabric's order. Links here are lossless and unbounded: nothing is marked, paused or dropped.

@@ -164,6 +164,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
     {
         sum.headline = headline(&machine, &row) + &held;
         sum.stragglers = bottleneck::stragglers(&machine).map(|who| (at, who));
+        sum.headline_us = row.time_us;
     }
     Ok(sum.stopped.is_none())
 }

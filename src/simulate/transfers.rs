@@ -5,7 +5,7 @@ use sim_core::random::mix;
 use sim_core::units::{Bytes, Span, Time};
 use sim_report::result::TransferResult;
 use sim_report::table::time_text;
-use sim_topology::{DeviceKind, PathChoice};
+use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice};
 
 use super::{RunError, Sum, World, bottleneck};
 use crate::scenario::{Transfer, Transfers};
@@ -28,7 +28,8 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             |(i, id): (usize, &_)| (fabric.device(fabric.link(*id).to).kind == DeviceKind::HostMemory).then_some(i + 1);
         let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
         let buffers = t.way.staging.map(|size| (size, stops));
-        let mut message = Message { buffers, ..Message::new(route.links, bytes, t.start) };
+        let late = fabric.slowness_of(starter(fabric, t)).map_or(Span::ZERO, |slow| slow.delay);
+        let mut message = Message { buffers, ..Message::new(route.links, bytes, t.start + late) };
         if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
@@ -96,16 +97,23 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             "the CPU's copy rate".clone_into(&mut limit);
         }
         sum.stragglers = None;
+        sum.headline_us = us;
         sum.headline = format!(
-            "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.{}",
+            "{what}: {} in {}, {:.1} GB/s in all. Bottleneck: {}.{}{}",
             count(list.len()),
             time_text(us),
             bytes as f64 / us.max(1e-6) / 1e3,
             bottleneck::sentence(fabric, &limit),
-            bottleneck::held(fabric, &executed.outcome)
+            bottleneck::held(fabric, &executed.outcome),
+            bottleneck::late(fabric, list.iter().map(|t| starter(fabric, t)))
         );
     }
     Ok(complete)
+}
+
+/// The device that starts a transfer: its source if that is a GPU, else its destination.
+pub(super) fn starter(fabric: &Fabric, transfer: &Transfer) -> DeviceId {
+    if fabric.device(transfer.src).kind == DeviceKind::Gpu { transfer.src } else { transfer.dst }
 }
 
 fn count(n: usize) -> String {

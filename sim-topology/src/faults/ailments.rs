@@ -1,6 +1,6 @@
 //! What faults leave in a fabric beside changed links and devices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sim_core::ids::LinkId;
 use sim_core::outage::Outage;
@@ -71,5 +71,17 @@ impl Fabric {
     /// All links with something wrong that carry data, in order, with what it is.
     pub fn ailing_links(&self) -> impl Iterator<Item = (LinkId, &str)> {
         self.ailments.notes.iter().map(|(link, note)| (*link, note.as_str()))
+    }
+
+    /// The NVLink domains with a device or a link inside that a fault has touched; empty for a healthy fabric.
+    #[must_use]
+    pub fn ailing_domains(&self) -> BTreeSet<u32> {
+        let ends = |link: &LinkId| [self.link(*link).from, self.link(*link).to];
+        let touched = |fault: &AppliedFault| {
+            let links = fault.links.iter().flat_map(ends).collect::<Vec<_>>();
+            links.into_iter().chain(fault.devices.iter().copied()).collect::<Vec<_>>()
+        };
+        let devices = self.ailments.applied.iter().flat_map(touched);
+        devices.filter_map(|id| self.domain_of(id)).collect()
     }
 }

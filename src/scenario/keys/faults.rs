@@ -73,7 +73,7 @@ static FLAPPING: TableSpec = TableSpec {
 
 static STRAGGLER: TableSpec = TableSpec {
     name: "fault.straggler",
-    doc: "A GPU that is slower than its like. All ranks of a collective wait for it; transfers without software don't.",
+    doc: "A GPU that is slower than its like. All ranks of a collective wait for it; a transfer that it starts begins `delay` later.",
     keys: &[
         KIND_KEY,
         TARGET,
