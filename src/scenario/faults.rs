@@ -191,12 +191,12 @@ fn idle_stragglers(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out
         if fault.kind != "straggler" || slow.into_iter().any(works) {
             continue;
         }
-        let Some((_, view)) = view(item) else { continue };
+        let Some((_, keys)) = view(item) else { continue };
         let place = if groups.is_empty() {
             // A delay holds transfers too.
-            let Some(slowdown) = view.node("slowdown") else { continue };
+            let Some(slowdown) = keys.node("slowdown") else { continue };
             slowdown.place.clone()
-        } else if workloads.iter().any(|w| matches!(w, Workload::Transfer(_))) && view.node("delay").is_some() {
+        } else if workloads.iter().any(|w| matches!(w, Workload::Transfer(_))) && keys.node("delay").is_some() {
             continue;
         } else {
             item.place.clone()
