@@ -253,7 +253,12 @@ impl Interior {
         let intra_path = if bundle > 0 {
             PathType::Nvl
         } else {
-            neighbours.map(|(a, b)| path_type(fabric.host_path_class(a, b))).max().unwrap_or(PathType::Pix)
+            let class = |(a, b)| {
+                let class = path_type(fabric.host_path_class(a, b));
+                // What stops over in host memory passes a host bridge.
+                if fabric.bounce(a, b).is_some() { class.max(PathType::Phb) } else { class }
+            };
+            neighbours.map(class).max().unwrap_or(PathType::Pix)
         };
         let path_of = |gpu: DeviceId| {
             let nic = fabric.nics_of(gpu).first();
@@ -312,6 +317,23 @@ pub fn gpudirect_level(knobs: &Knobs) -> Option<GpudirectLevel> {
         PathType::P2c | PathType::Pxn => GpudirectLevel::P2c,
         PathType::Phb => GpudirectLevel::Phb,
         PathType::Sys | PathType::Net | PathType::Dis => GpudirectLevel::Sys,
+    })
+}
+
+/// How far apart GPUs of a node may be that reach each other directly, by `NCCL_P2P_DISABLE` and `NCCL_P2P_LEVEL`, if one
+/// is set. NCCL has no level between its PHB and SYS: PHB takes in what is NODE here.
+#[must_use]
+pub fn peer_level(knobs: &Knobs) -> Option<PathClass> {
+    if knobs.number(Knob::P2pDisable).is_some_and(|n| n != 0) {
+        return Some(PathClass::X);
+    }
+    Some(match knobs.level(Knob::P2pLevel)? {
+        PathType::Loc => PathClass::X,
+        PathType::Nvl | PathType::Nvb | PathType::C2c => PathClass::Nvl(0),
+        PathType::Pix => PathClass::Pix,
+        PathType::Pxb | PathType::P2c | PathType::Pxn => PathClass::Pxb,
+        PathType::Phb => PathClass::Node,
+        PathType::Sys | PathType::Net | PathType::Dis => PathClass::Net,
     })
 }
 

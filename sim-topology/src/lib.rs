@@ -39,7 +39,7 @@ pub use fabric::{
 pub use faults::{Fault, FaultKind};
 pub use node::{
     Bounce, CpuSpec, CpuVendor, GpudirectLevel, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec, SocketLinkSpec,
-    XgmiSpec,
+    XgmiSpec, names_device,
 };
 pub use path_class::PathClass;
 pub use route::{HostUse, PairKind, PxnRelay, Route, RouteError, RouteRequest, Via, path_hash};

@@ -2,6 +2,7 @@
 
 mod adapt;
 mod builder;
+mod check;
 mod error;
 mod paths;
 mod pcie;
@@ -18,8 +19,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sim_core::units::{Bytes, Rate};
 
+use crate::path_class::PathClass;
 use crate::text;
 
+pub use check::names_device;
 pub use error::NodeError;
 pub use pcie::{PcieSpec, SlotSpec};
 pub use policy::{BadPolicy, Bounce, GpudirectLevel, NicPolicy};
@@ -65,7 +68,8 @@ pub struct NodeSpec {
     /// CPU sockets.
     #[serde(default = "two")]
     pub sockets: u32,
-    /// NUMA domains of a socket (NPS4 or sub-NUMA clusters): the columns of affinity count them.
+    /// NUMA domains of a socket (NPS4 or sub-NUMA clusters): devices of two domains are SYS apart, and the columns of
+    /// affinity count them.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub numa_per_socket: u32,
     /// The link between every two sockets; needed if there are two or more.
@@ -83,6 +87,10 @@ pub struct NodeSpec {
     /// Whether GPUs may reach each other over PCIe; GeForce drivers forbid it, and copies go through host memory.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub peer_to_peer: bool,
+    /// How far apart GPUs may be that reach each other directly, as the communication library is told; beyond, copies go
+    /// through host memory. [`PathClass::X`] takes NVLink away too; [`PathClass::Net`] is no limit.
+    #[serde(skip, default = "no_limit")]
+    pub peers_up_to: PathClass,
     /// Access control services: PCIe switches send peer traffic up to the root port and back, in place of straight across.
     #[serde(default, skip_serializing_if = "is_no")]
     pub acs: bool,
@@ -128,6 +136,7 @@ impl NodeSpec {
             cpu: CpuSpec::default(),
             c2c: None,
             peer_to_peer: true,
+            peers_up_to: no_limit(),
             acs: false,
             gpudirect_rdma: true,
             gpudirect: GpudirectLevel::default(),
@@ -139,6 +148,9 @@ impl NodeSpec {
     }
 }
 
+const fn no_limit() -> PathClass {
+    PathClass::Net
+}
 const fn is_zero(n: &u32) -> bool {
     *n == 0
 }

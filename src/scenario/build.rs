@@ -33,6 +33,7 @@ pub(super) fn scenario(
         workload::shapes_only(&root, out);
         return None;
     };
+    impossible::node_faults(table, &spec, sound, catalogue, out);
     if !sound || out.has_errors() {
         workload::shapes_only(&root, out);
         return None;

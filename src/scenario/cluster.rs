@@ -38,7 +38,6 @@ pub(super) fn system(root: &View<'_>, catalogue: &Catalogue, out: &mut Diagnosti
         (Some(named), None) => by_name(named, catalogue, out),
         (None, Some(_)) => {
             let view = root.table("node")?;
-            super::impossible::node_faults(&view, catalogue, out);
             Some(System { name: None, node: inline(&view)?, transport: None })
         }
     }
@@ -261,6 +260,9 @@ fn policy(root: &View<'_>, node: &mut NodeSpec, software: &Software, out: &mut D
             Ok(level) => node.gpudirect = level,
             Err(error) => read("gpudirect", Some(error.to_string())),
         }
+    }
+    if let Some(most) = sim_collectives::machine::peer_level(&software.knobs) {
+        node.peers_up_to = most;
     }
     if view.has("nic_map") {
         let list = |n: &Node| n.as_array().map_or_else(Vec::new, integers);

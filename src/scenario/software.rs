@@ -107,23 +107,17 @@ pub(crate) const fn acts(knob: Knob) -> bool {
         | Knob::P2pNvlChunksize
         | Knob::P2pLlThreshold
         | Knob::NetGdrLevel
-        | Knob::IbQpsPerConnection
-        | Knob::IbSplitDataOnQps => true,
-        Knob::P2pScheduleGroupSize
-        | Knob::IbArThreshold
-        | Knob::IbAdaptiveRouting
         | Knob::P2pLevel
         | Knob::P2pDisable
-        | Knob::MnnvlEnable => false,
+        | Knob::IbQpsPerConnection
+        | Knob::IbSplitDataOnQps => true,
+        Knob::P2pScheduleGroupSize | Knob::IbArThreshold | Knob::IbAdaptiveRouting | Knob::MnnvlEnable => false,
     }
 }
 
 /// What to use in place of a variable that does not act.
 const fn instead(knob: Knob) -> Option<&'static str> {
     match knob {
-        Knob::P2pDisable | Knob::P2pLevel => {
-            Some("to take NVLinks or PCIe peer-to-peer away, describe the node: [node]")
-        }
         Knob::MnnvlEnable => Some("NVLink domains are those of the system: set `nodes_per_domain`"),
         Knob::IbAdaptiveRouting | Knob::IbArThreshold => {
             Some("how paths are chosen is `path_choice` under [transport]")

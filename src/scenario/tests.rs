@@ -69,9 +69,8 @@ fn each_fault_has_its_code_and_place() {
         ("[software.env]\nNCCL_ALGO = \"Rong\"", "E021", 13),
         ("[software.env]\nOMP_NUM_THREADS = 4", "E018", 1),
         ("[software.env]\nNCCL_DEBUG = \"INFO\"", "W010", 1),
-        ("[software.env]\nNCCL_P2P_DISABLE = 1", "W010", 1),
-        ("[software.env]\nNCCL_P2P_LEVEL = \"NVL\"", "W010", 1),
-        ("[software.env]\nNCCL_P2P_LEVEL = \"SYS\"", "W010", 1),
+        ("[software.env]\nNCCL_MNNVL_ENABLE = 1", "W010", 1),
+        ("[software.env]\nNCCL_P2P_LEVEL = \"NVX\"", "E021", 18),
         ("[software.env]\nNCCL_IB_AR_THRESHOLD = 8192", "W010", 1),
         ("[software.env]\nNCCL_IB_ADAPTIVE_ROUTING = 1", "W010", 1),
         ("[software.env]\nNCCL_MNNVL_ENABLE = 1", "W010", 1),
@@ -173,8 +172,8 @@ fn faults_of_a_node_have_their_place() {
         ("nvswitch3", "nvswitch33", "E023", 8, 19),
         ("upi2-16", "upi9", "E023", 7, 24),
         ("\"gpu2-3\"", "\"gpu2-3\", \"gpx\"", "E031", 11, 55),
-        ("gpu2-3", "gpu2-4", "E031", 11, 44),
-        ("gpu2-3", "gpu1-3", "E031", 11, 44),
+        ("gpu2-3", "gpu2-4", "E031", 11, 45),
+        ("gpu2-3", "gpu1-3", "E031", 11, 45),
         ("gpu2-3", "gpu2", "E031", 3, 8),
         ("socket = 1", "socket = 2", "E031", 11, 12),
         ("socket = 1", "parent = 7", "E031", 11, 12),
@@ -190,6 +189,27 @@ fn faults_of_a_node_have_their_place() {
         let same = found.iter().map(|(c, l, k)| (*c, *l, *k)).eq(expected);
         assert!(same, "{from} -> {to}\nexpected {expected:?}, found {found:?}\n{}", rendered(&text));
     }
+    // What a table names that is not there, and what merely has no effect.
+    for (line, code, at) in [
+        ("trained = { gpu9 = { gen = 1 } }", "E031", "gpu9"),
+        ("trained = { gpu0 = { gen = 1, lanes = 3 } }", "E016", "3 } }"),
+        ("xgmi = { rate = \"64 GB/s\", mesh = 4 }", "E031", "{ rate"),
+        ("nvme = \"nvme-gen9\"\nnvmes = 0", "E023", "\"nvme-gen9"),
+        ("nvmes = 2", "E031", "2"),
+        ("cpu = { vendor = \"amd\", model = \"genoaa\" }", "W010", "\"genoaa"),
+        ("pcie_payload = \"8 KiB\"", "E016", "\"8 KiB"),
+    ] {
+        let text = NODE.replacen("pcie = [", &format!("{line}\npcie = ["), 1);
+        let first = 1 + text[..text.find(line).unwrap()].matches('\n').count();
+        let place = (code, first, 1 + line.rfind(at).unwrap());
+        assert!(findings(&text).contains(&place), "{line}: {place:?}\n{}", rendered(&text));
+        assert!(rendered(&text).contains("help") || code != "E031", "{}", rendered(&text));
+    }
+    let policy = "system = \"hgx-h100\"\n[software]\nnic_policy = \"fixed:8\"";
+    assert_eq!(findings(policy), [("E031", 3, 14)]);
+    // Faults that do not hang together come at once.
+    let text = NODE.replace("[5, 4, 4, 5]", "[5, 4, 4, 6]").replace("\"gpu2-3\"", "\"gpx\"").replace("upi2-16", "upi9");
+    assert_eq!(findings(&text).iter().map(|f| f.1).collect::<Vec<_>>(), [7, 11, 8], "{}", rendered(&text));
     // Names and widths are told all at once.
     let text = NODE.replace("h100-sxm", "x").replace("connectx-7", "y").replace("gen = 5 }", "gen = 5, lanes = 3 }");
     assert_eq!(findings(&text).iter().map(|f| f.1).collect::<Vec<_>>(), [2, 4, 10, 11], "{}", rendered(&text));

@@ -136,7 +136,7 @@ fn site<'a>(
 }
 
 /// The node with the GPUs and NICs that the fabric asks for.
-fn adapt(spec: &FabricSpec) -> Result<NodeSpec, BuildError> {
+pub(super) fn adapt(spec: &FabricSpec) -> Result<NodeSpec, BuildError> {
     let mut node = spec.node.clone();
     if let Some(gpus) = spec.gpus_per_node {
         if gpus == 0 || gpus > node.gpus {

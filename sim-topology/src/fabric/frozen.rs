@@ -337,9 +337,16 @@ impl Fabric {
         matches!((self.domain_of(a), self.domain_of(b)), (Some(a), Some(b)) if a == b)
     }
 
-    /// NVLinks between two GPUs, directly or through NVSwitches; 0 if there are none.
+    /// NVLinks between two GPUs, directly or through NVSwitches, that they may use; 0 if there are none.
     #[must_use]
     pub fn nvlinks(&self, a: DeviceId, b: DeviceId) -> u32 {
+        let off =
+            |id: DeviceId| self.local(id).is_some_and(|(node, _)| self.template_of(node).peers_up_to == PathClass::X);
+        if off(a) || off(b) { 0 } else { self.wired_nvlinks(a, b) }
+    }
+
+    /// The same, whether they may or not.
+    fn wired_nvlinks(&self, a: DeviceId, b: DeviceId) -> u32 {
         let (da, db) = (self.device(a), self.device(b));
         if a == b || da.kind != DeviceKind::Gpu || db.kind != DeviceKind::Gpu || !self.same_domain(a, b) {
             return 0;
@@ -372,7 +379,7 @@ impl Fabric {
         if a == b {
             return PathClass::X;
         }
-        let links = self.nvlinks(a, b);
+        let links = self.wired_nvlinks(a, b);
         if links > 0 {
             return self
                 .device(a)
@@ -406,6 +413,10 @@ impl Fabric {
         let template = self.template_of(na);
         match (self.device(from).kind, self.device(to).kind) {
             (DeviceKind::Gpu, DeviceKind::Gpu) if !template.peer_to_peer => Some(Bounce::NoPeers),
+            (DeviceKind::Gpu, DeviceKind::Gpu) => {
+                let (class, most) = (template.host_class(a, b), template.peers_up_to);
+                (class.rank() > most.rank()).then_some(Bounce::PeersFar { class, most })
+            }
             (DeviceKind::Nvme, DeviceKind::Nic) | (DeviceKind::Nic, DeviceKind::Nvme) => Some(Bounce::DriveToNic),
             _ => template.direct(a, b).err(),
         }

@@ -111,6 +111,14 @@ const fn switch_cable() -> f64 {
 }
 
 impl FabricSpec {
+    /// The node as it is built: with the GPUs and NICs that the fabric asks for.
+    ///
+    /// # Errors
+    /// If there are no such numbers of them.
+    pub fn node_as_built(&self) -> Result<NodeSpec, super::BuildError> {
+        super::build::adapt(self)
+    }
+
     /// `nodes` of `node` with all defaults.
     #[must_use]
     pub fn new(node: NodeSpec, nodes: u32) -> Self {

@@ -3,8 +3,9 @@
 use sim_core::network::Forwarding;
 use sim_core::units::{Bytes, Rate};
 
+use super::check::homes;
 use super::paths::{Limits, host_paths};
-use super::pcie::{Member, SlotSpec, members};
+use super::pcie::SlotSpec;
 use super::pcie_tree::Cards;
 use super::template::{Direct, Firsts, NodeTemplate, TemplateDevice, TemplateEnd, TemplateLink};
 use super::{NodeError, NodeSpec};
@@ -27,25 +28,15 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(spec: &'a NodeSpec, catalogue: &'a Catalogue, mtu: Bytes) -> Result<Self, NodeError> {
-        let rows = u32::try_from(spec.pcie.len()).unwrap_or(u32::MAX);
-        let counts = [
-            ("gpus", spec.gpus, 1, 64),
-            ("nics", spec.nics, 0, 256),
-            ("nvmes", spec.nvmes, 0, 256),
-            ("numa_per_socket", spec.numa_per_socket, 1, 64),
-            ("sockets", spec.sockets, 1, 16),
-            ("the number of rows of `pcie`", rows, 0, 512),
-        ];
-        for (what, got, least, most) in counts {
-            if got < least || got > most {
-                return Err(NodeError::Count { what, got, least, most });
-            }
+        match spec.faults(catalogue).into_iter().next() {
+            Some(fault) => Err(fault),
+            None => Ok(Self::unchecked(spec, catalogue, mtu)),
         }
-        if spec.pcie_payload.get() == 0 || spec.pcie_payload.get() > 4096 {
-            let got = u32::try_from(spec.pcie_payload.get()).unwrap_or(u32::MAX);
-            return Err(NodeError::Count { what: "pcie_payload", got, least: 1, most: 4096 });
-        }
-        Ok(Self {
+    }
+
+    /// As [`new`](Self::new), of a specification that may have faults.
+    pub(super) fn unchecked(spec: &'a NodeSpec, catalogue: &'a Catalogue, mtu: Bytes) -> Self {
+        Self {
             spec,
             catalogue,
             mtu,
@@ -54,7 +45,7 @@ impl<'a> Builder<'a> {
             limits: Limits::default(),
             notes: Vec::new(),
             dead: Vec::new(),
-        })
+        }
     }
 
     /// No path takes these links.
@@ -77,7 +68,7 @@ impl<'a> Builder<'a> {
         };
         let nic_rate = spec.nic_rate.or_else(|| nic.map(|n| n.port_rate)).unwrap_or(Rate::gbit(1));
 
-        let homes = self.homes()?;
+        let homes = homes(spec, &mut Vec::new());
         self.add_devices(&homes);
         let first = Firsts {
             socket: self.first_of(DeviceKind::Socket),
@@ -90,7 +81,6 @@ impl<'a> Builder<'a> {
             nic: nic.map(|n| SlotSpec { generation: n.pcie_gen, lanes: n.pcie_lanes }),
             nvme,
         };
-        self.check_trained()?;
         self.add_pcie(&homes, first, &cards)?;
         self.add_c2c(gpu.c2c_rate, first)?;
         self.add_sockets_and_memory(first)?;
@@ -119,6 +109,7 @@ impl<'a> Builder<'a> {
             nics_of: Vec::new(),
             gpu_of_nic: Vec::new(),
             peer_to_peer: spec.peer_to_peer,
+            peers_up_to: spec.peers_up_to,
             direct: Direct {
                 able: spec.gpudirect_rdma,
                 reads: gpu.sm >= 80 || spec.nvlink.is_some(),
@@ -126,52 +117,12 @@ impl<'a> Builder<'a> {
                 c2c: spec.c2c.is_some(),
             },
         };
-        template.share_nics(&spec.nic_policy)?;
+        template.share_nics(&spec.nic_policy);
         Ok(template)
     }
 
     fn first_of(&self, kind: DeviceKind) -> u32 {
         self.devices.iter().position(|d| d.kind == kind).unwrap_or(self.devices.len()) as u32
-    }
-
-    /// For each GPU and NIC the row of `pcie` on which it hangs.
-    fn homes(&self) -> Result<Homes, NodeError> {
-        let spec = self.spec;
-        let mut homes = Homes {
-            gpu: vec![None; spec.gpus as usize],
-            nic: vec![None; spec.nics as usize],
-            nvme: vec![None; spec.nvmes as usize],
-        };
-        for (row, entry) in spec.pcie.iter().enumerate() {
-            for text in &entry.down {
-                let bad = || NodeError::BadMember { text: text.chars().take(60).collect(), row };
-                for member in members(text).ok_or_else(bad)? {
-                    let (kind, index, slots) = match member {
-                        Member::Gpu(i) => (DeviceKind::Gpu, i, &mut homes.gpu),
-                        Member::Nic(i) => (DeviceKind::Nic, i, &mut homes.nic),
-                        Member::Nvme(i) => (DeviceKind::Nvme, i, &mut homes.nvme),
-                    };
-                    let count = slots.len() as u32;
-                    match slots.get_mut(index as usize) {
-                        None => return Err(NodeError::NoSuchMember { kind, index, count, row }),
-                        Some(Some(first)) => return Err(NodeError::Twice { kind, index, first: *first, second: row }),
-                        Some(slot) => *slot = Some(row),
-                    }
-                }
-            }
-        }
-        if let Some(i) = homes.nic.iter().position(Option::is_none) {
-            return Err(NodeError::Loose { kind: DeviceKind::Nic, index: i as u32 });
-        }
-        if let Some(i) = homes.nvme.iter().position(Option::is_none) {
-            return Err(NodeError::Loose { kind: DeviceKind::Nvme, index: i as u32 });
-        }
-        if spec.c2c.is_none()
-            && let Some(i) = homes.gpu.iter().position(Option::is_none)
-        {
-            return Err(NodeError::Loose { kind: DeviceKind::Gpu, index: i as u32 });
-        }
-        Ok(homes)
     }
 
     fn add_devices(&mut self, homes: &Homes) {
@@ -181,17 +132,16 @@ impl<'a> Builder<'a> {
         let tlp = Forwarding::CutThrough { header: spec.pcie_payload + Bytes::new(24) };
         let place = |home: Option<usize>, i: u32, of: u32| match home {
             Some(row) => {
-                let entry = &spec.pcie[row];
                 let root = root_row(spec, row);
                 (
-                    entry.socket,
-                    entry.numa.unwrap_or(entry.socket),
+                    spec.pcie[root].socket,
+                    spec.numa_of_row(row),
                     Some(spec.pcie[root].host_bridge.unwrap_or(root as u32)),
                 )
             }
             None => {
                 let socket = (u64::from(i) * u64::from(spec.sockets) / u64::from(of.max(1))) as u32;
-                (socket, socket, None)
+                (socket, socket * spec.numa_per_socket, None)
             }
         };
         let mut push = |kind, index, forwarding, (socket, numa, host_bridge)| {
@@ -208,10 +158,10 @@ impl<'a> Builder<'a> {
             }
         }
         for s in 0..spec.sockets {
-            push(DeviceKind::Socket, s, tlp, (s, s, None));
+            push(DeviceKind::Socket, s, tlp, (s, s * spec.numa_per_socket, None));
         }
         for s in 0..spec.sockets {
-            push(DeviceKind::HostMemory, s, Forwarding::Relay, (s, s, None));
+            push(DeviceKind::HostMemory, s, Forwarding::Relay, (s, s * spec.numa_per_socket, None));
         }
         for i in 0..spec.nics {
             push(DeviceKind::Nic, i, Forwarding::StoreAndForward, place(homes.nic[i as usize], i, spec.nics));

@@ -12,7 +12,7 @@ pub struct PcieSpec {
     /// The socket that it hangs on.
     #[serde(default)]
     pub socket: u32,
-    /// The NUMA domain, if a socket has several; the socket's number if absent.
+    /// The NUMA domain; if absent, root ports are dealt to the domains of their socket evenly, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
     /// Root ports with the same number share a host bridge; each has its own if absent.
@@ -81,6 +81,20 @@ const fn is_yes(b: &bool) -> bool {
 }
 
 impl super::NodeSpec {
+    /// The NUMA domain of a row of `pcie`: its own, else that of its root port; root ports that name none are dealt to the
+    /// domains of their socket evenly, in order.
+    pub(super) fn numa_of_row(&self, row: usize) -> u32 {
+        let root = super::builder::root_row(self, row);
+        let entry = &self.pcie[root];
+        let dealt = || {
+            let on_socket = |r: &&PcieSpec| r.parent.is_none() && r.socket == entry.socket;
+            let all = self.pcie.iter().filter(on_socket).count().max(1) as u32;
+            let place = self.pcie[..root].iter().filter(on_socket).count() as u32;
+            entry.socket.saturating_mul(self.numa_per_socket) + place * self.numa_per_socket / all
+        };
+        self.pcie[row].numa.or(entry.numa).unwrap_or_else(dealt)
+    }
+
     /// The row of `pcie` at the top of what a GPU hangs on: its root port.
     #[must_use]
     pub fn root_row_of_gpu(&self, gpu: u32) -> Option<usize> {

@@ -6,7 +6,7 @@ use sim_core::units::{Rate, Span};
 
 use super::NodeError;
 use super::builder::{Builder, Homes};
-use super::pcie::{Member, PcieSpec, SlotSpec, members};
+use super::pcie::{Member, PcieSpec, SlotSpec};
 use super::template::{Firsts, TemplateEnd, TemplateLink};
 use crate::catalogue::{Nvme, Row};
 use crate::device::{DeviceKind, LinkClass};
@@ -63,28 +63,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Every entry of `trained` names one device that there is.
-    pub(super) fn check_trained(&self) -> Result<(), NodeError> {
-        let spec = self.spec;
-        for (name, slot) in &spec.trained {
-            let there = match members(name).as_deref() {
-                Some([Member::Gpu(i)]) => *i < spec.gpus,
-                Some([Member::Nic(i)]) => *i < spec.nics,
-                Some([Member::Nvme(i)]) => *i < spec.nvmes,
-                _ => false,
-            };
-            if !there {
-                let text = name.chars().take(60).collect();
-                let expected = format!("{} GPUs (gpu0 ...), {} NICs and {} drives", spec.gpus, spec.nics, spec.nvmes);
-                return Err(NodeError::BadDevice { key: "trained", text, expected });
-            }
-            if !matches!(slot.lanes, 1 | 2 | 4 | 8 | 16) {
-                return Err(NodeError::TrainedLanes { device: name.clone(), lanes: slot.lanes });
-            }
-        }
-        Ok(())
-    }
-
     /// What a card in a slot trains to, and a note if that is less than it could.
     fn negotiate(
         &self,
@@ -130,11 +108,6 @@ impl Builder<'_> {
         }
         for (row, entry) in spec.pcie.iter().enumerate() {
             let slot = entry.slot.unwrap_or(entry.uplink);
-            for lanes in [entry.uplink.lanes, slot.lanes] {
-                if !matches!(lanes, 1 | 2 | 4 | 8 | 16) {
-                    return Err(NodeError::Lanes { row, lanes });
-                }
-            }
             let above = match entry.parent {
                 None if entry.socket < spec.sockets => first.socket + entry.socket,
                 None => {

@@ -159,6 +159,13 @@ pub enum Bounce {
     },
     /// GPUs may not reach each other over PCIe.
     NoPeers,
+    /// GPUs are farther apart than peers may be.
+    PeersFar {
+        /// How far.
+        class: PathClass,
+        /// What is allowed.
+        most: PathClass,
+    },
     /// A drive's data for the network are read into host memory first.
     DriveToNic,
 }
@@ -170,6 +177,8 @@ impl fmt::Display for Bounce {
             Self::NoReads => f.pad("NICs cannot read the memory of this GPU (before Ampere, without NVLink)"),
             Self::Far { class, level } => write!(f, "they are {class} apart, and GPUDirect goes up to {level}"),
             Self::NoPeers => f.pad("GPUs of this node have no PCIe peer-to-peer"),
+            Self::PeersFar { most: PathClass::X, .. } => f.pad("peer-to-peer is switched off"),
+            Self::PeersFar { class, most } => write!(f, "they are {class} apart, and peer-to-peer goes up to {most}"),
             Self::DriveToNic => f.pad("a drive's data for the network are read into host memory first"),
         }
     }

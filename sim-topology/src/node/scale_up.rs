@@ -75,6 +75,12 @@ impl XgmiSpec {
 }
 
 impl Builder<'_> {
+    /// Whether the wiring of a node by itself can be.
+    pub(super) fn check_scale_up(mut self) -> Result<(), NodeError> {
+        let gpu = self.catalogue.gpu(&self.spec.gpu)?;
+        self.add_scale_up(gpu, 1).map(|_| ())
+    }
+
     /// NVLinks of `gpu` in a domain of so many nodes.
     pub(super) fn add_scale_up(&mut self, gpu: &Row<Gpu>, domain_nodes: u32) -> Result<NvlinkKind, NodeError> {
         let spec = self.spec;

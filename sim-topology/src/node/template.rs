@@ -94,6 +94,8 @@ pub(crate) struct NodeTemplate {
     /// For each NIC the local number of the GPU nearest to it.
     pub(crate) gpu_of_nic: Vec<u32>,
     pub(crate) peer_to_peer: bool,
+    /// How far apart GPUs may be that reach each other directly.
+    pub(crate) peers_up_to: PathClass,
     pub(super) direct: Direct,
 }
 
@@ -235,32 +237,17 @@ impl NodeTemplate {
 }
 
 impl NodeTemplate {
-    /// Deals the NICs to the GPUs as the policy says.
-    pub(super) fn share_nics(&mut self, policy: &NicPolicy) -> Result<(), NodeError> {
+    /// Deals the NICs to the GPUs as the policy says, which was checked.
+    pub(super) fn share_nics(&mut self, policy: &NicPolicy) {
         let (gpus, nics) = (self.gpus, self.nics);
-        let there = |nic: u32| {
-            let why = || format!("names nic{nic}, but the node has {nics} (nic0 is the first)");
-            if nic < nics { Ok(self.nic(nic)) } else { Err(NodeError::NicPolicy { why: why() }) }
-        };
         self.nics_of = match policy {
             _ if nics == 0 => vec![Vec::new(); gpus as usize],
             NicPolicy::Nearest => self.nearest_shared(),
             NicPolicy::RoundRobin => (0..gpus).map(|g| vec![self.nic(g % nics)]).collect(),
-            NicPolicy::Fixed(nic) => vec![vec![there(*nic)?]; gpus as usize],
-            NicPolicy::Map(map) => {
-                if map.len() != gpus as usize || map.iter().any(Vec::is_empty) {
-                    let why = format!(
-                        "a map has at least one NIC for each of the {gpus} GPUs; this one has {} lists",
-                        map.len()
-                    );
-                    return Err(NodeError::NicPolicy { why });
-                }
-                let own = |list: &Vec<u32>| list.iter().map(|&nic| there(nic)).collect::<Result<Vec<_>, _>>();
-                map.iter().map(own).collect::<Result<_, _>>()?
-            }
+            NicPolicy::Fixed(nic) => vec![vec![self.nic(*nic)]; gpus as usize],
+            NicPolicy::Map(map) => map.iter().map(|list| list.iter().map(|&nic| self.nic(nic)).collect()).collect(),
         };
         self.find_gpus_of_nics();
-        Ok(())
     }
 
     /// For each NIC the GPU that uses it first, or else the nearest.

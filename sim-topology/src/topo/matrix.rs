@@ -58,7 +58,7 @@ pub fn matrix(fabric: &Fabric, node: u32) -> Option<Matrix> {
 fn threads(fabric: &Fabric, numa: u32) -> String {
     let node = &fabric.spec().node;
     let most = fabric.template_of(0).devices.iter().map(|d| d.numa + 1).max().unwrap_or(1);
-    let domains = most.max(node.sockets).max(1);
+    let domains = most.max(node.sockets * node.numa_per_socket).max(1);
     let cores = u64::from(node.cpu.cores) * u64::from(node.sockets);
     let each = (cores / u64::from(domains)).max(1);
     let ranges = (0..u64::from(node.cpu.threads_per_core.clamp(1, 8))).map(|sibling| {

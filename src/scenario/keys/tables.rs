@@ -297,7 +297,7 @@ pub(super) static NODE: TableSpec = TableSpec {
         key(
             "numa_per_socket",
             Kind::Integer(1, 64),
-            "NUMA domains of a socket (NPS4, sub-NUMA clusters): affinities count them.",
+            "NUMA domains of a socket (NPS4, sub-NUMA clusters): devices of two domains are SYS apart, and affinities count them.",
         )
         .default("1"),
         key("socket_link", Kind::Table(&SOCKET_LINK), "The link between sockets; needed if there are several."),
