@@ -401,7 +401,7 @@ pub(crate) static PCIE: TableSpec = TableSpec {
         key(
             "numa",
             Kind::Integer(0, 1023),
-            "The NUMA domain, if a socket has several. Without it, the socket's number.",
+            "The NUMA domain. Without it, root ports are dealt to the domains of their socket evenly, in order.",
         ),
         key(
             "host_bridge",
