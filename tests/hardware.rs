@@ -52,6 +52,8 @@ enum Take {
 enum Role {
     /// A parameter was taken from it: it proves nothing.
     Input,
+    /// A parameter that was taken from another row decides it too: it proves that parameter's reading, and no model.
+    Same,
     /// It is predicted.
     Held,
     /// It is predicted, and missed by more than a tenth; the page says why.
@@ -77,7 +79,7 @@ fn all_to_all() -> Vec<(&'static str, &'static str)> {
 
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
-    use Role::{Held, Input, Missed};
+    use Role::{Held, Input, Missed, Same};
     use Take::{First, Sum, Total};
     let row = |what, system, pairs: &[(&'static str, &'static str)], take, measured, role, source| {
         Row { what, system, pairs: pairs.to_vec(), take, measured, role, source }
@@ -96,8 +98,8 @@ fn rows() -> Vec<Row> {
         row("GPU to GPU, root ports of one Turin", turin, &[("0", "1")], First, 56.57, Held, "rtx6k_bw"),
         row("the same, both directions", turin, &[("0", "1"), ("1", "0")], Total, 111.4, Held, "rtx6k_bw"),
         row("across Turin sockets, one pair", turin, &[("0", "4")], First, 51.0, Input, "rtx6k_bw"),
-        row("the same, both directions", turin, &[("0", "4"), ("4", "0")], Total, 99.4, Held, "rtx6k_bw"),
-        row("across two sockets, all pairs one way", turin, &across, Total, 51.7, Held, "rtx6k_topo"),
+        row("the same, both directions", turin, &[("0", "4"), ("4", "0")], Total, 99.4, Same, "rtx6k_bw"),
+        row("across two sockets, all pairs one way", turin, &across, Total, 51.7, Same, "rtx6k_topo"),
         row("root ports of one Genoa", genoa, &[("0", "1")], First, 54.0, Held, "rtx6k_bw"),
         row("across Genoa sockets, one pair", genoa, &[("0", "4")], First, 39.0, Held, "rtx6k_bw"),
         row("the same, both directions", genoa, &[("0", "4"), ("4", "0")], Total, 64.0, Missed, "rtx6k_bw"),
@@ -109,15 +111,15 @@ fn rows() -> Vec<Row> {
         row("host to eight GPUs, two uplinks on two quadrants", one, &down, Total, 114.1, Held, "rtx6k_root"),
         row("the same on one quadrant", "QUADRANT", &down, Total, 73.1, Input, "rtx6k_root"),
         row("one partition of a PEX890xx, ACS off", plx, &[("0", "1")], First, 53.7, Input, "rtx6k_asus"),
-        row("the same, both directions", plx, &[("0", "1"), ("1", "0")], Total, 103.0, Held, "rtx6k_asus"),
+        row("the same, both directions", plx, &[("0", "1"), ("1", "0")], Total, 103.0, Same, "rtx6k_asus"),
         row("the same, ACS on, both directions", acs, &[("0", "1"), ("1", "0")], Total, 50.0, Held, "rtx6k_asus"),
-        row("partitions of one chip", plx, &[("0", "2")], First, 53.0, Held, "rtx6k_asus"),
+        row("partitions of one chip", plx, &[("0", "2")], First, 53.0, Same, "rtx6k_asus"),
         row("writes out of a partition's uplink", plx, &[("0", "4")], First, 38.0, Input, "rtx6k_asus"),
         row("RTX 5090 class, Gen5 x8 pair", "X8", &[("0", "1")], First, 28.0, Held, "p2p_5090"),
         row("DGX H100, NIC and GPU of one switch", "system = \"hgx-h100\"\nnodes = 2", &[("0", "8")], First, 49.0, Held, "mlperf_dgxh100"),
         row("Grace to GPU", gb, &[(M, "0")], First, 359.05, Input, "mleng_net"),
-        row("GPU to Grace", gb, &[("0", M)], First, 377.15, Held, "mleng_net"),
-        row("both at once, together", gb, &[("0", M), (M, "0")], Total, 350.76, Held, "mleng_net"),
+        row("GPU to Grace", gb, &[("0", M)], First, 377.15, Same, "mleng_net"),
+        row("both at once, together", gb, &[("0", M), (M, "0")], Total, 350.76, Same, "mleng_net"),
         row("A100, NVLink 3", "system = \"hgx-a100\"", &[("0", "1")], First, 274.6, Held, "mleng_net"),
         row("H100, NVLink 4", "system = \"hgx-h100\"", &[("0", "1")], First, 376.0, Held, "mleng_net"),
         row("H200, NVLink 4", "system = \"hgx-h200\"", &[("0", "1")], First, 396.4, Held, "mleng_net"),
@@ -159,6 +161,7 @@ fn copies_are_beside_measurements() {
         let error = predicted / row.measured - 1.0;
         let role = match row.role {
             Role::Input => "input",
+            Role::Same => "same parameter",
             Role::Held => "held out",
             Role::Missed => "held out, missed",
         };
@@ -305,6 +308,44 @@ fn drives_and_small_copies() {
     assert!(mapped * 4.0 < engine, "a small copy by the CPU waits for no launch: {mapped} {engine}");
     let large = |via| play(system, &[(M, "0", via)], "16 MiB").results.transfers[0].time_us;
     assert!(large("via = \"gdrcopy\"") > 4.0 * large("via = \"memcpy\""), "and a large one is slow");
+}
+
+#[test]
+fn reads_and_writes_share_memory() {
+    let both: Vec<_> = N[..4].iter().flat_map(|&gpu| [(M, gpu), (gpu, M)]).collect();
+    let all: f64 = rates("system = \"hgx-h100\"", &auto(&both)).iter().sum();
+    near(all, 307.2, 0.02);
+    near(rates("system = \"hgx-h100\"", &auto(&[(M, "0"), ("0", M)])).iter().sum(), 2.0 * 57.6, 0.01);
+}
+
+#[test]
+fn a_fast_nic_in_a_slow_slot_is_told_of() {
+    let loaded = load("system = \"hgx-h100\"\nnodes = 2\nnics = \"8x800Gb/s\"", &auto(&[("0", "8")]), "1 MiB");
+    let notes = loaded.fabric.node_notes().join("\n");
+    assert!(notes.contains("nic0-7: NIC of 800 Gb/s: its slot, Gen5 x16, carries 63"), "{notes}");
+}
+
+#[test]
+fn rows_below_a_switch_are_on_its_socket() {
+    let rows = |below: &str| {
+        format!(
+            "nodes = 1\n[node]\ngpu = \"l40s\"\ngpus = 4\nsockets = 2\nsocket_link = {{ name = \"upi2-16\", links = 3 }}\npcie = [\n\
+             {{ socket = 0, uplink = {{ gen = 4, lanes = 16 }}, down = [\"gpu0\"] }},\n\
+             {{ socket = 1, numa = 3, uplink = {{ gen = 4, lanes = 16 }}, down = [\"gpu1\"] }},\n\
+             {{ {below} parent = 1, uplink = {{ gen = 4, lanes = 16 }}, down = [\"gpu2-3\"] }},\n]\n"
+        )
+    };
+    let read = |text: String| Scenario::load(&Input::Text { name: "test.toml".into(), text }, &[]);
+    let Ok(loaded) = read(rows("")) else { panic!("not built") };
+    let Some(matrix) = sim_topology::topo::matrix(&loaded.fabric, 0) else { panic!("no matrix") };
+    let numa: Vec<_> = matrix.rows.iter().map(|row| row.numa_affinity).collect();
+    assert_eq!(numa, [Some(0), Some(3), Some(3), Some(3)]);
+    let affinity = |gpu: usize| matrix.rows[gpu].cpu_affinity.clone();
+    assert!(affinity(2) == affinity(1) && affinity(2) != affinity(0));
+    assert!(read(rows("socket = 1,")).is_ok());
+    let Err(faults) = read(rows("socket = 0,")) else { panic!("on two sockets") };
+    let text = fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain);
+    assert!(text.contains("test.toml:9:3") && text.contains("row 1, on which it hangs, is on socket 1"), "{text}");
 }
 
 #[test]

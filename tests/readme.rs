@@ -211,3 +211,28 @@ fn the_documents_show_what_the_program_prints() {
     assert!(all > 0, "no command was found");
     assert!(old.is_empty(), "outdated; UPDATE_DOCS=1 cargo test --test readme renews the outputs\n{}", old.join("\n"));
 }
+
+/// Scenarios on the pages: blocks `toml` that say how many nodes there are.
+#[test]
+fn scenarios_on_the_pages_are_valid() {
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "md") {
+            continue;
+        }
+        let page = fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+        for block in page.split("\n```toml\n").skip(1) {
+            let text = block.split("\n```").next().unwrap_or_default().to_owned();
+            if !text.lines().any(|line| line.starts_with("nodes =")) {
+                continue;
+            }
+            seen += 1;
+            let input = fabricsim::scenario::Input::Text { name: path.display().to_string(), text };
+            if let Err(faults) = fabricsim::scenario::Scenario::load(&input, &[]) {
+                panic!("{}", fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain));
+            }
+        }
+    }
+    assert!(seen >= 2, "{seen} scenarios");
+}

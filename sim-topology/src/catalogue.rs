@@ -258,6 +258,14 @@ impl Catalogue {
         self.prices.get(name)
     }
 
+    /// The figure of the constant called `name`, in its own unit.
+    ///
+    /// # Errors
+    /// If there is none, or it is a range; with a did-you-mean.
+    pub fn constant(&self, name: &str) -> Result<f64, UnknownName> {
+        self.constants.get(name)?.value.ok_or_else(|| self.constants.unknown(name))
+    }
+
     /// The latency of the whole path called `name`.
     ///
     /// # Errors

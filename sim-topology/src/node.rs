@@ -75,7 +75,7 @@ pub struct NodeSpec {
     /// The link between every two sockets; needed if there are two or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_link: Option<SocketLinkSpec>,
-    /// Rate of a socket's memory, each direction.
+    /// Rate of a socket's memory, reads and writes together; that of a usual socket if absent.
     #[serde(default, with = "text::rate_opt", skip_serializing_if = "Option::is_none")]
     pub memory: Option<Rate>,
     /// The CPU; NCCL's choices depend on it.

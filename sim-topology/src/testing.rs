@@ -25,7 +25,7 @@ pub(crate) fn system(name: &str) -> NodeSpec {
 
 /// `nodes` of the catalogue's `name` with all defaults.
 pub(crate) fn cluster(name: &str, nodes: u32) -> Fabric {
-    build(&FabricSpec::new(system(name), nodes))
+    build(&FabricSpec { system: Some(name.into()), ..FabricSpec::new(system(name), nodes) })
 }
 
 /// The fabric, which must build.

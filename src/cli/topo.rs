@@ -258,8 +258,13 @@ fn bill(report: &TopoReport, out: &mut String) {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
     for item in &report.bill_of_materials {
         let _ = write!(out, "{:<width$}{:<role$}{:>8}", item.item, item.role, item.count);
-        let cells = [item.unit_power_w, item.power_w, item.unit_price_usd, item.price_usd];
-        let _ = writeln!(out, "{}", line(cells.map(number)));
+        let all = |unit: Option<f64>, all: Option<f64>| match item.within {
+            Some(whole) if all.is_none() && unit.is_some() => format!("in {whole}"),
+            _ => number(all),
+        };
+        let (watts, dollars) = (item.unit_power_w, item.unit_price_usd);
+        let cells = [number(watts), all(watts, item.power_w), number(dollars), all(dollars, item.price_usd)];
+        let _ = writeln!(out, "{}", line(cells));
     }
     let totals = &report.totals;
     let price = totals.price_usd.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
@@ -268,7 +273,7 @@ fn bill(report: &TopoReport, out: &mut String) {
     if totals.switches > 0 {
         let _ = writeln!(
             out,
-            "each GPU   {:.0} W, {:.1} W of it network; {:.2} cables; {:.1} switches for 1000 GPUs",
+            "each GPU     {:.0} W, {:.1} W of it network; {:.2} cables; {:.1} switches for 1000 GPUs",
             totals.power_w_per_gpu,
             totals.network_power_w_per_gpu,
             totals.cables_per_gpu,
@@ -276,7 +281,10 @@ fn bill(report: &TopoReport, out: &mut String) {
         );
     }
     if !totals.without_power.is_empty() {
-        let _ = writeln!(out, "without W  {}", totals.without_power.join(", "));
+        let _ = writeln!(out, "without W    {}", totals.without_power.join(", "));
+    }
+    if !totals.without_price.is_empty() {
+        let _ = writeln!(out, "without USD  {}", totals.without_price.join(", "));
     }
     if !totals.without_price.is_empty() {
         let _ = writeln!(out, "without USD  {}", totals.without_price.join(", "));

@@ -56,7 +56,7 @@ pub(super) fn scenario(
     hardware::far_nics(table, &fabric, out);
     let workloads = workload::workloads(&root, &fabric, seed, out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
-        hardware::posted_writes(workload, &item.place, &fabric, out);
+        hardware::posted_writes(workload, &item.place, &fabric, catalogue, out);
     }
     faults::bear_on_work(&root, &fabric, &workloads, out);
     let profile = profile::profile(&root, &spec, catalogue, out);

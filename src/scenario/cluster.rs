@@ -75,6 +75,7 @@ pub(super) fn cluster(
     out: &mut Diagnostics,
 ) -> Option<(Option<String>, FabricSpec)> {
     let mut spec = FabricSpec::new(system.node, root.integer("nodes")?);
+    spec.system.clone_from(&system.name);
     spec.nodes_per_domain = root.integer("nodes_per_domain");
     spec.gpus_per_node = root.integer("gpus_per_node");
     if let (Some(wanted), Some(node)) = (spec.gpus_per_node, root.node("gpus_per_node"))

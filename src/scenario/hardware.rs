@@ -1,6 +1,6 @@
 //! What the hardware makes of a scenario that is valid: warnings that need the fabric.
 
-use sim_topology::{Fabric, NicPolicy, PairKind};
+use sim_topology::{Catalogue, Fabric, NicPolicy, PairKind};
 
 use super::tree::Table;
 use super::view::View;
@@ -44,14 +44,17 @@ pub(super) fn far_nics(table: &Table, fabric: &Fabric, out: &mut Diagnostics) {
 }
 
 /// Warns if the transfers are of the kind that collapses on some switches.
-pub(super) fn posted_writes(workload: &Workload, place: &Place, fabric: &Fabric, out: &mut Diagnostics) {
+pub(super) fn posted_writes(
+    workload: &Workload,
+    place: &Place,
+    fabric: &Fabric,
+    catalogue: &Catalogue,
+    out: &mut Diagnostics,
+) {
     let Workload::Transfer(Transfers { traffic, .. }) = workload else { return };
     let spec = fabric.node_spec();
-    let needed = |row: usize| match spec.pcie[row].model.as_deref() {
-        Some(model) if model.starts_with("pex89") => Some(2),
-        Some(model) if model.starts_with("pm50") => Some(4),
-        _ => None,
-    };
+    let chip = |row: usize| catalogue.pcie_switch(spec.pcie[row].model.as_deref()?).ok();
+    let needed = |row: usize| chip(row)?.collapse_writers.map(|writers| writers as usize);
     if (0..spec.pcie.len()).all(|row| needed(row).is_none()) {
         return;
     }
@@ -88,7 +91,14 @@ pub(super) fn posted_writes(workload: &Workload, place: &Place, fabric: &Fabric,
                 counted(ports.len() as u32, "other root port")
             );
             let fault = Diagnostic::new(Code::PostedWrites, "writes that are known to collapse");
-            out.push(fault.at(place.clone(), label).help("measured: 37 falls to 2.7 GB/s; the model has no such fall"));
+            let help = match chip(row).map(|chip| (chip.collapse_from, chip.collapse_to)) {
+                Some((Some(from), Some(to))) => {
+                    let (from, to) = (from.as_gbyte(), to.as_gbyte());
+                    format!("measured: {from} falls to {to} GB/s; the model has no such fall")
+                }
+                _ => "the model has no such fall".to_owned(),
+            };
+            out.push(fault.at(place.clone(), label).help(help));
             return;
         }
     }

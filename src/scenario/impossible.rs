@@ -154,6 +154,7 @@ fn node_place(error: &NodeError, root: &Table) -> Option<Place> {
         NodeError::NoSuchParent { row: number, what, .. } => {
             row(*number, if what.starts_with("socket") { "socket" } else { "parent" })
         }
+        NodeError::OtherSocket { row: number, .. } => row(*number, "socket"),
         NodeError::Lanes { row: number, lanes } => ["uplink", "slot"]
             .iter()
             .filter_map(|key| rows.get(*number)?.as_table()?.get(key)?.as_table()?.get("lanes"))

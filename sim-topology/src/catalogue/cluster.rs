@@ -11,9 +11,12 @@ pub struct Cluster {
     /// The counts that its sources state; what is absent was not published.
     #[serde(default)]
     pub published: Published,
+    /// Counts that follow from what the sources state, and that they don't state themselves.
+    #[serde(default)]
+    pub derived: Published,
 }
 
-/// Published counts of a cluster.
+/// Counts of a cluster, published or derived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {

@@ -18,6 +18,14 @@ pub struct PcieSwitch {
     pub latency: Span,
     /// How it forwards.
     pub forwarding: String,
+    /// So many devices below it whose writes go to two other root ports were seen to collapse.
+    pub collapse_writers: Option<u32>,
+    /// What their writes have together without it.
+    #[serde(default, rename = "collapse_from_GBps", deserialize_with = "gbyte_opt")]
+    pub collapse_from: Option<Rate>,
+    /// What is left of that.
+    #[serde(default, rename = "collapse_to_GBps", deserialize_with = "gbyte_opt")]
+    pub collapse_to: Option<Rate>,
     /// Power in watts.
     pub power_w: Option<f64>,
     /// Street price in US dollars; for ratios only.
@@ -189,4 +197,6 @@ pub struct Measured {
     pub test: Option<String>,
     /// Who measured.
     pub by: Option<String>,
+    /// The parameter that was taken from it; a prediction of the same value proves nothing.
+    pub feeds: Option<String>,
 }

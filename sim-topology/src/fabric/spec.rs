@@ -98,6 +98,9 @@ pub struct FabricSpec {
     /// How one of several equal paths is chosen; by transport if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_choice: Option<PathChoice>,
+    /// The catalogue's system that the node is, whose power and price a bill of materials takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
 }
 
 /// The most tiers of switches.
@@ -151,6 +154,7 @@ impl FabricSpec {
             gpus_per_node: None,
             nics: None,
             path_choice: None,
+            system: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use sim_core::units::Rate;
 
+use super::builder::root_row;
 use super::pcie::{Member, PcieSpec, SlotSpec, members};
 use super::{NicPolicy, NodeSpec};
 
@@ -61,12 +62,14 @@ impl NodeSpec {
             match home {
                 Some(row) => row.down.push(name),
                 None => {
-                    let beside = node.pcie.iter().find(|row| holds(row, Member::Gpu(gpu)));
-                    let socket = match beside {
+                    let beside = node.pcie.iter().position(|row| holds(row, Member::Gpu(gpu)));
+                    let root = beside.map(|row| &node.pcie[root_row(&node, row)]);
+                    let beside = beside.map(|row| &node.pcie[row]);
+                    let socket = match root {
                         Some(row) => row.socket,
                         None => (u64::from(gpu) * u64::from(node.sockets) / u64::from(node.gpus.max(1))) as u32,
                     };
-                    let numa = beside.and_then(|row| row.numa);
+                    let numa = beside.and_then(|row| row.numa).or_else(|| root?.numa);
                     let uplink = beside.map_or(SlotSpec { generation: 5, lanes: 16 }, |row| row.uplink);
                     node.pcie.push(PcieSpec { numa, ..PcieSpec::new(socket, false, uplink, vec![name]) });
                 }

@@ -209,6 +209,13 @@ pub(super) struct Homes {
     pub(super) nvme: Vec<Option<usize>>,
 }
 
+/// The NUMA domain that `row` states, or the nearest of its parents that states one.
+pub(super) fn numa_of(spec: &NodeSpec, row: usize) -> Option<u32> {
+    let entry = &spec.pcie[row];
+    let parent = entry.parent.and_then(|parent| usize::try_from(parent).ok()).filter(|&parent| parent < row);
+    entry.numa.or_else(|| numa_of(spec, parent?))
+}
+
 /// The row at the top of the chain of parents of `row`.
 pub(super) fn root_row(spec: &NodeSpec, row: usize) -> usize {
     let mut row = row;

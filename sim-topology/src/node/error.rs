@@ -122,6 +122,18 @@ pub enum NodeError {
         /// How many there are.
         count: usize,
     },
+    /// A row states another socket than the switch that it hangs on.
+    #[error("row {row} of `pcie` is on socket {socket}, but it hangs on row {parent}, which is on socket {on}")]
+    OtherSocket {
+        /// The row, counted from 0.
+        row: usize,
+        /// The socket that it states.
+        socket: u32,
+        /// The row that it hangs on.
+        parent: u32,
+        /// That row's socket.
+        on: u32,
+    },
     /// A PCIe width that does not exist.
     #[error("row {row} of `pcie`: {lanes} lanes; a link has 1, 2, 4, 8 or 16")]
     Lanes {

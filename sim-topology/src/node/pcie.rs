@@ -9,10 +9,10 @@ use sim_core::units::Rate;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PcieSpec {
-    /// The socket that it hangs on.
+    /// The socket that it hangs on; with `parent`, that row's socket holds, and another one is an error.
     #[serde(default)]
     pub socket: u32,
-    /// The NUMA domain; if absent, root ports are dealt to the domains of their socket evenly, in order.
+    /// The NUMA domain; if absent, its parent's, and root ports are dealt to the domains of their socket evenly, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
     /// Root ports with the same number share a host bridge; each has its own if absent.
@@ -92,7 +92,7 @@ impl super::NodeSpec {
             let place = self.pcie[..root].iter().filter(on_socket).count() as u32;
             entry.socket.saturating_mul(self.numa_per_socket) + place * self.numa_per_socket / all
         };
-        self.pcie[row].numa.or(entry.numa).unwrap_or_else(dealt)
+        super::builder::numa_of(self, row).unwrap_or_else(dealt)
     }
 
     /// The row of `pcie` at the top of what a GPU hangs on: its root port.

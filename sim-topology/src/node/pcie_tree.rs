@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sim_core::units::{Rate, Span};
 
 use super::NodeError;
-use super::builder::{Builder, Homes};
+use super::builder::{Builder, Homes, root_row};
 use super::pcie::{Member, PcieSpec, SlotSpec};
 use super::template::{Firsts, TemplateEnd, TemplateLink};
 use crate::catalogue::{Nvme, Row};
@@ -116,6 +116,12 @@ impl Builder<'_> {
                 }
                 // Only rows above: a cycle cannot be written.
                 Some(parent) => {
+                    let root = root_row(spec, row);
+                    let on = spec.pcie[root].socket;
+                    // Socket 0 is also what a row has that states none.
+                    if root != row && entry.socket != 0 && entry.socket != on {
+                        return Err(NodeError::OtherSocket { row, socket: entry.socket, parent, on });
+                    }
                     match switch_of.get(parent as usize).copied().flatten().filter(|_| (parent as usize) < row) {
                         Some(switch) => switch,
                         None => {
@@ -147,6 +153,11 @@ impl Builder<'_> {
                 let card = cards.nic.unwrap_or(holder.slot);
                 let slot = self.negotiate(Member::Nic(nic), holder.slot, card, &mut notes);
                 let link = self.pcie_link(slot, ends.nic + holder_end, entry.packet_extra)?;
+                if let Some(rate) = self.spec.nic_rate.filter(|rate| *rate > link.rate) {
+                    let (generation, lanes) = (slot.generation, slot.lanes);
+                    let why = format!("NIC of {rate}: its slot, Gen{generation} x{lanes}, carries {}", link.rate);
+                    notes.entry(why).or_default().push(Member::Nic(nic));
+                }
                 self.join(first.nic + nic, holder.local, link);
             }
             for nvme in here(&homes.nvme) {

@@ -1,7 +1,7 @@
 //! Sockets: what joins them, their memory, and the limits inside their root complexes.
 //!
 //! A limit is a link from a socket to itself that only some traffic crosses, so that it is shared as any link is. The
-//! values are in `data/hosts.toml` and `data/links.toml`, each with its source.
+//! values are in `data/hosts.toml` and `data/socket_links.toml`, each with its source.
 
 use sim_core::units::{Bytes, Rate, Span};
 
@@ -19,7 +19,7 @@ impl Builder<'_> {
             from: TemplateEnd::Plane,
             to: TemplateEnd::Plane,
             class: LinkClass::Memory,
-            rate: spec.memory.unwrap_or(Rate::gbyte(200)),
+            rate: self.memory()?,
             latency: self.catalogue.latency(staged)?.latency,
             packet_overhead: Bytes::ZERO,
             parallel: 0,
@@ -50,6 +50,14 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// What a socket's memory reads and writes together.
+    fn memory(&self) -> Result<Rate, NodeError> {
+        match self.spec.memory {
+            Some(rate) => Ok(rate),
+            None => Ok(Rate::from_gbyte_f64(self.catalogue.constant("memory-of-a-socket")?)),
+        }
+    }
+
     /// The limits of sockets, once all other links are there.
     pub(super) fn add_limits(&mut self, first: Firsts) -> Result<(), NodeError> {
         let spec = self.spec;
@@ -57,12 +65,14 @@ impl Builder<'_> {
         let host = self.catalogue.host(&spec.cpu.model).ok().map(|row| Host::clone(row));
         let mut memory = vec![u32::MAX; sockets as usize];
         let mut across = vec![u32::MAX; (sockets * sockets) as usize];
-        if let Some(share) = host.as_ref().and_then(|h| h.memory_share) {
-            let all = spec.memory.unwrap_or(Rate::gbyte(200));
-            let rate = Rate::from_gbyte_f64(all.as_gbyte() * share);
-            for s in 0..sockets {
-                memory[s as usize] = self.limit(first.socket + s, LinkClass::Memory, rate, Bytes::ZERO);
-            }
+        // DRAM has one bus for reads and writes: they share its rate, of which a host may give less.
+        let all = self.memory()?;
+        let rate = match host.as_ref().and_then(|h| h.memory_share) {
+            Some(share) => Rate::from_gbyte_f64(all.as_gbyte() * share),
+            None => all,
+        };
+        for s in 0..sockets {
+            memory[s as usize] = self.limit(first.socket + s, LinkClass::Memory, rate, Bytes::ZERO);
         }
         if let Some(between) = spec.socket_link.as_ref().filter(|_| sockets > 1) {
             let link = SocketLink::clone(self.catalogue.socket_link(&between.name)?);

@@ -92,6 +92,10 @@ impl fmt::Display for Matrix {
         for class in legend {
             writeln!(f, "  {class:<4} = {}", class.meaning())?;
         }
+        let mut cells = self.rows.iter().flat_map(|row| &row.cells);
+        if let Some(xgmi) = cells.find(|cell| matches!(cell, PathClass::Xgmi(_))) {
+            writeln!(f, "  {xgmi:<4} = {}", xgmi.meaning())?;
+        }
         writeln!(f, "  NV#  = {}", PathClass::Nvl(0).meaning())?;
         if self.rows.iter().flat_map(|row| &row.cells).any(|cell| matches!(cell, PathClass::Xgmi(_))) {
             writeln!(f, "  XGMI = {}", PathClass::Xgmi(0).meaning())?;

@@ -150,6 +150,25 @@ fn bill_of_a_pod() {
     assert_eq!(roles.map(count), [256, 128, 256, 8, 4, 256, 256, 512]);
     let leaf = bill.iter().find(|b| b.role == "leaf").unwrap();
     assert_eq!((leaf.unit_power_w, leaf.unit_price_usd), (Some(750.0), Some(36_000.0)));
+    // A node's power as a whole has that of its GPUs and NICs in it.
+    let node = bill.iter().find(|b| b.role == "node").unwrap();
+    assert_eq!((node.count, node.power_w), (32, Some(326_400.0)));
+    let sums = totals(&bill, 256);
+    let outside = 12.0 * 750.0 + 512.0 * 8.0;
+    assert_eq!(sums.power_w, 326_400.0 + outside);
+    assert_eq!(sums.network_power_w, 256.0 * 25.0 + outside);
+    assert!(sums.without_power.is_empty(), "{:?}", sums.without_power);
+    assert!(sums.without_price.contains(&"gpu"));
+}
+
+#[test]
+fn bill_of_nodes_that_are_no_system() {
+    let fabric = build(&FabricSpec::new(system("hgx-h100"), 4));
+    let bill = bill_of_materials(&fabric, Catalogue::builtin()).unwrap();
+    assert!(bill.iter().all(|b| b.within.is_none() && b.role != "node"));
+    let sums = totals(&bill, 32);
+    assert!(sums.power_w >= 32.0 * 725.0);
+    assert_eq!(sums.without_power, ["nvswitch", "cpu, memory, fans"]);
 }
 
 #[test]

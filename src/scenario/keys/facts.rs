@@ -17,6 +17,13 @@ pub(super) static PCIE_SWITCH: TableSpec = TableSpec {
         key("lanes", Kind::Integer(1, 1024), "Lanes of all ports together.").required(),
         key("latency_ns", Kind::Figure(Unit::Nanoseconds), "Latency from port to port.").required(),
         key("forwarding", Kind::Text, "How it forwards.").required(),
+        key(
+            "collapse_writers",
+            Kind::Integer(1, 1024),
+            "Devices below it whose writes to two other root ports collapse.",
+        ),
+        key("collapse_from_GBps", Kind::Figure(Unit::GBps), "What they would have together."),
+        key("collapse_to_GBps", Kind::Figure(Unit::GBps), "What they were measured at."),
         POWER,
         PRICE,
     ],
@@ -151,5 +158,6 @@ pub(super) static MEASURED: TableSpec = TableSpec {
         key("efficiency", Kind::Number(0.0, 1.0), "Its share of the dense peak."),
         key("test", Kind::Text, "The program that measured."),
         key("by", Kind::Text, "Who measured."),
+        key("feeds", Kind::Text, "The parameter of the catalogue that was taken from it."),
     ],
 };

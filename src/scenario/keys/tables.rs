@@ -301,7 +301,7 @@ pub(super) static NODE: TableSpec = TableSpec {
         )
         .default("1"),
         key("socket_link", Kind::Table(&SOCKET_LINK), "The link between sockets; needed if there are several."),
-        key("memory", Kind::Rate, "Rate of one socket's memory."),
+        key("memory", Kind::Rate, "Rate of one socket's memory, reads and writes together; 204.8 GB/s if absent."),
         key("cpu", Kind::Table(&CPU), "The CPUs."),
         key("c2c", Kind::Named("a link of the catalogue", "nvlink-c2c"), "Coherent link between CPU and GPU."),
         key("peer_to_peer", Kind::Boolean, "GPUs may copy to each other over PCIe.").default("true"),
@@ -397,7 +397,7 @@ pub(crate) static PCIE: TableSpec = TableSpec {
     name: "node.pcie",
     doc: "A PCIe switch or root port: its uplink is the only way from what is below it to the socket.",
     keys: &[
-        key("socket", Kind::Integer(0, 63), "The socket it hangs on.").default("0"),
+        key("socket", Kind::Integer(0, 63), "The socket it hangs on; with `parent`, that row's.").default("0"),
         key(
             "numa",
             Kind::Integer(0, 1023),
