@@ -199,7 +199,7 @@ impl PxnRelay {
     }
 }
 
-/// The number by which one of several equal paths is chosen under [`PathChoice::Hash`]: splitmix64 of source NIC and
+/// The number by which one of several equal paths is chosen under [`PathChoice::Hash`](crate::PathChoice::Hash): splitmix64 of source NIC and
 /// destination NIC, then of that and the entropy.
 #[must_use]
 pub fn path_hash(src: DeviceId, dst: DeviceId, entropy: u64) -> u64 {
@@ -219,7 +219,7 @@ impl Fabric {
     /// The route that a request takes.
     ///
     /// Among equal minimal paths of the network it takes one by [`Fabric::path_choice`]: under
-    /// [`PathChoice::Hash`] number [`path_hash`]`(src, dst, entropy) mod paths`; under [`PathChoice::Destination`] the
+    /// [`PathChoice::Hash`](crate::PathChoice::Hash) number [`path_hash`]`(src, dst, entropy) mod paths`; under [`PathChoice::Destination`](crate::PathChoice::Destination) the
     /// uplink of number `(place of dst on its leaf + entropy) mod uplinks`, and the downlink that mirrors it.
     ///
     /// # Errors

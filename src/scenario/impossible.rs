@@ -247,9 +247,34 @@ fn node_hint(error: &NodeError) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// Rows of `pcie` that state another socket than the switch that they hang on.
+fn other_sockets(rows: &[Node], out: &mut Diagnostics) {
+    let integer = |row: usize, key: &str| match rows.get(row)?.as_table()?.get(key)?.value {
+        Value::Integer(Some(value)) => usize::try_from(value).ok(),
+        _ => None,
+    };
+    for row in 0..rows.len() {
+        let (Some(parent), Some(socket)) = (integer(row, "parent"), integer(row, "socket")) else { continue };
+        let mut root = row;
+        while let Some(above) = integer(root, "parent").filter(|&above| above < root) {
+            root = above;
+        }
+        let on = integer(root, "socket").unwrap_or(0);
+        let node = rows.get(row).and_then(|n| n.as_table()?.get("socket"));
+        if let Some(node) = node.filter(|_| root != row && on != socket) {
+            let fault = Diagnostic::new(Code::Impossible, format!("row {row} of `pcie` is on two sockets"));
+            let label = format!("socket {socket}, but row {parent}, on which it hangs, is on socket {on}");
+            out.push(fault.at(node.place.clone(), label).help("leave `socket` out: it is the parent's"));
+        }
+    }
+}
+
 /// All faults of the node, each at its key, and what is merely odd about a node described in place. With `sound` false (the
 /// tree has faults, and rows may be missing) only names are judged.
 pub(super) fn node_faults(table: &Table, spec: &FabricSpec, sound: bool, catalogue: &Catalogue, out: &mut Diagnostics) {
+    if let Some(rows) = table.get("node").and_then(|n| n.as_table()?.get("pcie")?.as_array()) {
+        other_sockets(rows, out);
+    }
     // Counts that cannot be are found when the fabric is built.
     let Ok(node) = spec.node_as_built() else { return };
     for fault in node.faults(catalogue) {

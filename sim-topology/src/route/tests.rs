@@ -81,10 +81,15 @@ fn host_memory_and_nics_are_ends_too() {
     };
     assert_eq!(
         names("node0.gpu0", "node0.memory0"),
-        ["node0.gpu0->node0.pcie0", "node0.pcie0->node0.socket0", "node0.socket0->node0.memory0"]
+        [
+            "node0.gpu0->node0.pcie0",
+            "node0.pcie0->node0.socket0",
+            "node0.socket0 (memory)",
+            "node0.socket0->node0.memory0"
+        ]
     );
     assert_eq!(names("node0.nic2", "node1.nic2"), ["node0.nic2->leaf2", "leaf2->node1.nic2"]);
-    assert_eq!(names("node0.memory1", "node1.memory1").len(), 8);
+    assert_eq!(names("node0.memory1", "node1.memory1").len(), 10);
     assert_eq!(names("node0.gpu0", "node0.nvswitch"), ["node0.gpu0->node0.nvswitch"]);
 }
 
