@@ -286,7 +286,4 @@ fn bill(report: &TopoReport, out: &mut String) {
     if !totals.without_price.is_empty() {
         let _ = writeln!(out, "without USD  {}", totals.without_price.join(", "));
     }
-    if !totals.without_price.is_empty() {
-        let _ = writeln!(out, "without USD  {}", totals.without_price.join(", "));
-    }
 }
