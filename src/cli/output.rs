@@ -66,6 +66,11 @@ pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failur
             .help("give another name, or overwrite it with `--force`");
         return Err(Failure::of(Exit::Usage, fault));
     }
+    // A rename would put a plain file in the place of a pipe or a device.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is no plain file"));
+        return Err(Failure::of(Exit::Usage, fault.help("name a file of your own")));
+    }
     let unwritable = |error: std::io::Error| {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "its folder does not exist".to_owned(),

@@ -59,7 +59,7 @@ pub(super) fn fill(
         Some(threads) => {
             let cores = match threads.host_cores {
                 Some(cores) => cores / layout.sockets.max(1),
-                None => threads.numa_cores * layout.numa_per_socket,
+                None => threads.numa_cores.saturating_mul(layout.numa_per_socket),
             };
             cpu.cores = cores.clamp(1, 4096);
             cpu.threads_per_core = threads.per_core;
@@ -106,9 +106,10 @@ impl Threads {
         })?;
         let size = |range: &(u32, u32)| range.1 - range.0 + 1;
         match threads[..] {
-            // Siblings are numbered after all cores of the host.
+            // Siblings are numbered after all cores of the host, in whichever order the list has them.
             [first, second] if size(&first) == size(&second) => {
-                Some(Self { numa_cores: size(&first), host_cores: Some(second.0 - first.0), per_core: 2 })
+                let host_cores = Some(second.0.abs_diff(first.0));
+                Some(Self { numa_cores: size(&first), host_cores, per_core: 2 })
             }
             _ => {
                 let cores = threads.iter().map(size).fold(0u32, u32::saturating_add);
