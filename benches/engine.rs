@@ -81,7 +81,7 @@ fn all_to_all(bencher: Bencher<'_, '_>, nodes: u32) {
 #[divan::bench(args = [2, 16], sample_count = 5)]
 fn ring_all_reduce(bencher: Bencher<'_, '_>, nodes: u32) {
     let request = Request {
-        algorithm: Some(Algorithm::Ring),
+        algorithm: Some(Algorithm::Ring.into()),
         protocol: Some(Protocol::Simple),
         channels: Some(16),
         ..Request::new(Operation::AllReduce, Bytes::mib(64))

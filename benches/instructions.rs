@@ -29,7 +29,7 @@ fn play(case: usize) {
     let machine = Machine::new(&fabric, catalogue, &Software::default(), &[]).expect("a sound machine");
     let mut request = Request::new(operation, Bytes::new(bytes));
     if ring {
-        request.algorithm = Some(Algorithm::Ring);
+        request.algorithm = Some(Algorithm::Ring.into());
         request.protocol = Some(Protocol::Simple);
         request.channels = Some(16);
     }

@@ -52,7 +52,7 @@ pub use schema::{SCHEMA, all_tables, json_schema};
 pub(crate) use software::acts;
 pub use software::{Scalar, Software};
 pub use starter::starter;
-pub use workload::{Collective, Traffic, Transfer, Transfers, Workload};
+pub use workload::{Collective, Traffic, Transfer, Transfers, Uneven, Workload};
 
 /// A scenario: which cluster, which software, which work.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@ mod idle;
 mod links;
 pub(crate) mod profile;
 mod sweep;
+mod together;
 mod transfers;
 
 use std::sync::Arc;
@@ -83,6 +84,9 @@ pub enum RunError {
     /// There is no such communicator.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// An operation of a log that is not modelled.
+    #[error("`{0}` is not modelled yet")]
+    NotModelled(String),
     /// An operation can't be run.
     #[error("{what}: {source}")]
     Unable {
@@ -91,9 +95,6 @@ pub enum RunError {
         /// Why.
         source: ExecuteError,
     },
-    /// An operation that is known, but has no algorithm here.
-    #[error("`{0}` is not modelled yet")]
-    NotModelled(String),
     /// The books of the engine don't balance, which is a fault of the program.
     #[error("{what}: {faults}")]
     Invariant {
@@ -145,9 +146,20 @@ impl Loaded {
             done: 0.into(),
         };
         let mut sum = Sum::new(&self.fabric);
-        for workload in &self.scenario.workloads {
+        let mut rest = &self.scenario.workloads[..];
+        while let Some((workload, after)) = rest.split_first() {
+            rest = after;
             let go_on = match workload {
-                Workload::Collective(collective) => sweep::play(&mut world, collective, &mut sum)?,
+                Workload::Collective(collective) => {
+                    let with = rest.iter().map_while(Workload::together).collect::<Vec<_>>();
+                    rest = &rest[with.len()..];
+                    if with.is_empty() {
+                        sweep::play(&mut world, collective, &mut sum)?
+                    } else {
+                        let all = core::iter::once(collective).chain(with).collect::<Vec<_>>();
+                        together::play(&mut world, &all, &mut sum)?
+                    }
+                }
                 Workload::Transfer(list) => transfers::play(&mut world, list, &mut sum)?,
             };
             if !go_on {
@@ -190,6 +202,7 @@ impl Loaded {
 /// How many simulations a workload takes.
 fn simulations(workload: &Workload) -> usize {
     match workload {
+        Workload::Collective(Collective { with_previous: true, .. }) => 0,
         Workload::Collective(Collective { sizes, .. }) => sizes.len(),
         Workload::Transfer(_) => 1,
     }

@@ -161,10 +161,10 @@ fn a_log_that_cannot_be_used_is_told_apart_from_a_cluster_that_is_not_known() {
 fn operations_without_a_model_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let log = "# nThread 1 nGpus 8 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 \
-               validation: 0 graph: 0\n# Collective test starting: gather_perf\n 1048576 32768 float none 0 100.0 10.49 9.18 \
+               validation: 0 graph: 0\n# Collective test starting: hypercube_perf\n 1048576 32768 float none 0 100.0 10.49 9.18 \
                N/A 100.0 10.49 9.18 N/A\n";
-    fs::write(dir.path().join("gather.txt"), log).unwrap();
-    compare(dir.path(), &["gather.txt", "--system", "hgx-h100"]).fails(2, &["E040", "gather", "not modelled"]);
+    fs::write(dir.path().join("hypercube.txt"), log).unwrap();
+    compare(dir.path(), &["hypercube.txt", "--system", "hgx-h100"]).fails(2, &["E040", "hypercube", "not modelled"]);
 }
 
 #[test]

@@ -309,7 +309,8 @@ fn requests_that_cannot_be_are_usage_errors() {
     let json = ["all_reduce", "--system", "hgx-h100", "--table", "nccl", "--format", "json"];
     bench(&json).fails(2, &["E080", "--table nccl", "--format json"]);
     bench(&["all_redcue", "--system", "hgx-h100"]).fails(2, &["did you mean `all_reduce`?"]);
-    bench(&["gather", "--system", "hgx-h100"]).fails(2, &["E040", "not modelled yet", "all_gather"]);
+    bench(&["alltoall", "--system", "hgx-h100", "--algorithm", "one_shot"])
+        .fails(2, &["E040", "one_shot does not do alltoall here"]);
     bench(&["all_reduce", "--system", "hgx-h100", "-b", "8x"]).fails(2, &["-b", "known here: K, M, G, T"]);
     bench(&["all_reduce", "--system", "hgx-h100", "--nics", "8"]).fails(2, &["E018", "--nics 8x400Gb/s: eight"]);
     bench(&["all_reduce", "--system", "hgx-h100", "-b", "8M", "-e", "8K"]).fails(2, &["begins at", "ends at"]);
@@ -327,7 +328,13 @@ fn what_run_refuses_check_refuses_at_its_place() {
     let dir = tempfile::tempdir().unwrap();
     for (system, keys, place, part, help) in [
         ("hgx-a100", "op = \"all_reduce\"\nalgorithm = \"nvls\"", ":6:13", "NVSwitches", Some("leave `algorithm` out")),
-        ("hgx-h100", "op = \"gather\"", ":5:6", "not modelled", None),
+        (
+            "hgx-h100",
+            "op = \"all_reduce\"\nalgorithm = \"one_shot\"",
+            ":6:13",
+            "one_shot",
+            Some("leave `algorithm` out"),
+        ),
         (
             "hgx-h100",
             "op = \"all_gather\"\nprotocol = \"LL\"\nalgorithm = \"tree\"",

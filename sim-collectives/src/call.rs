@@ -41,6 +41,13 @@ impl Group {
         &self.nodes
     }
 
+    /// Whether nodes have equally many ranks, numbered node by node.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        let per_node = self.nodes[0].len();
+        self.nodes.iter().all(|node| node.len() == per_node) && self.nodes.iter().flatten().copied().eq(0..self.ranks)
+    }
+
     /// Number of ranks.
     #[must_use]
     pub const fn ranks(&self) -> u32 {
@@ -180,8 +187,10 @@ impl ChannelWork {
 /// How point-to-point messages of a grouped call are cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PointToPoint {
-    /// Bytes from one rank to one peer.
+    /// Bytes from one rank to one peer; the most, where they differ.
     pub message: u64,
+    /// Bytes from each rank to each, row by row; empty where all are equal.
+    pub matrix: Vec<u64>,
     /// Bytes of a part; each part has a channel of its own.
     pub part: u64,
     /// Channels there are.
@@ -205,6 +214,14 @@ impl PointToPoint {
         self.message.div_ceil(self.part.max(1)) as u32
     }
 
+    /// Bytes of part `part` of the message from one of `ranks` ranks to another: whole 16 bytes but for the last.
+    #[must_use]
+    pub fn part_of(&self, from: u32, to: u32, part: u32, ranks: u32) -> u64 {
+        let message = self.matrix.get(from as usize * ranks as usize + to as usize).copied().unwrap_or(self.message);
+        let size = message.div_ceil(u64::from(self.parts().max(1))).next_multiple_of(16);
+        message.saturating_sub(u64::from(part) * size).min(size)
+    }
+
     /// The channel of a part in a round.
     #[must_use]
     pub fn channel(&self, round: u32, part: u32) -> u32 {
@@ -224,8 +241,23 @@ pub struct Call {
     pub root: u32,
     /// Trees: channels from this number on use the second tree.
     pub second_tree: u32,
+    /// GPUs of a node that talk to the network, for reduction in its switches.
+    pub heads: u32,
     /// Point-to-point messages, of operations made of them.
     pub p2p: PointToPoint,
+    /// Tokens to experts, of dispatch and combine.
+    pub routed: Routed,
+}
+
+/// What a rank sends of its tokens in a dispatch, and gets back in a combine; alike for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Routed {
+    /// Bytes to one other node, a token once however many of its experts are there.
+    pub to_node: u64,
+    /// Bytes to one rank, a token once.
+    pub to_rank: u64,
+    /// Bytes to one rank, a token once for every expert of it there.
+    pub to_experts: u64,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::lanes::{LaneOp, Lanes, Peers};
+use crate::lanes::{LaneOp, Lanes, Own, Peers};
 use crate::nccl::Operation;
 
 /// Most ranks that can be checked.
@@ -66,6 +66,18 @@ pub enum FlowError {
         /// Its channel.
         channel: u32,
     },
+    /// A message holds other blocks than its receiver takes it for.
+    #[error("rank {rank} on channel {channel} takes a message for block {expected}, and it holds block {found}")]
+    Mixed {
+        /// The rank.
+        rank: u32,
+        /// Its channel.
+        channel: u32,
+        /// What it holds.
+        found: u64,
+        /// What the receiver takes it for.
+        expected: u64,
+    },
     /// Messages are left that nobody received.
     #[error("{messages} messages were sent and never received")]
     Unreceived {
@@ -93,10 +105,13 @@ pub enum FlowError {
 /// A block that a rank stored: (channel, loop, block).
 type Key = (u32, u32, u64);
 
+/// A message: blocks by number, and what is in them.
+type Parcel = Vec<(u64, Contributions)>;
+
 /// Plays `lanes` and returns what every rank stored.
 ///
 /// # Errors
-/// If lanes get stuck, or messages are left over.
+/// If lanes get stuck, messages are left over, or one is taken for another.
 pub fn play(lanes: &Lanes) -> Result<Vec<BTreeMap<Key, Contributions>>, FlowError> {
     let mut world = World::new(lanes);
     while world.round() {}
@@ -106,10 +121,13 @@ pub fn play(lanes: &Lanes) -> Result<Vec<BTreeMap<Key, Contributions>>, FlowErro
 struct World<'a> {
     lanes: &'a Lanes,
     /// Per connection and receiving side, the messages under way.
-    queues: Vec<Vec<VecDeque<Contributions>>>,
+    queues: Vec<Vec<VecDeque<Parcel>>>,
     /// Per reduction, the parts of the messages that are not complete.
-    partial: Vec<Vec<VecDeque<Contributions>>>,
+    partial: Vec<Vec<VecDeque<Parcel>>>,
     stored: Vec<BTreeMap<Key, Contributions>>,
+    /// What every rank keeps for later operations.
+    kept: Vec<BTreeMap<Key, Contributions>>,
+    mixed: Option<FlowError>,
     /// Per lane: loop, operation, repetition, and whether its barrier is behind it.
     places: Vec<(u32, usize, u32, bool)>,
     here: Vec<u32>,
@@ -123,6 +141,7 @@ impl<'a> World<'a> {
             let count = move |c: &crate::lanes::Connection| match (&c.peers, senders) {
                 (Peers::Reduce { from, .. }, true) => from.len(),
                 (Peers::Multicast { to, .. }, false) => to.len(),
+                (Peers::Network { members }, _) => members.len(),
                 _ => 1,
             };
             lanes.connections.iter().map(|c| vec![VecDeque::new(); count(c)]).collect::<Vec<_>>()
@@ -132,6 +151,8 @@ impl<'a> World<'a> {
             queues: sides(false),
             partial: sides(true),
             stored: vec![BTreeMap::new(); lanes.ranks as usize],
+            kept: vec![BTreeMap::new(); lanes.ranks as usize],
+            mixed: None,
             places: vec![(0, 0, 0, false); lanes.lanes.len()],
             here: vec![0; lanes.barriers.len()],
             opened: vec![0; lanes.barriers.len()],
@@ -169,28 +190,53 @@ impl<'a> World<'a> {
             return true;
         }
         let chunk = (u64::from(op.chunk) + u64::from(repetition) * u64::from(op.stride)) % u64::from(layout.chunks);
-        if layout.chunk_bytes(turn, chunk as u32) > 0 {
+        if layout.span_bytes(turn, chunk as u32, op.span) > 0 {
             if op.recv.iter().any(|e| self.queues[e.connection as usize][e.side as usize].is_empty()) {
                 return false;
             }
-            let mut value = Contributions::default();
+            // Only chunks that hold data are in a message.
+            let chunks = u64::from(layout.chunks);
+            let there = |k: &u64| layout.chunk_bytes(turn, *k as u32) > 0;
+            let blocks = |first: u64| {
+                let named = |i: u64| if op.apart == 1 { (first + i) % chunks } else { first + i * op.apart };
+                let held = (0..u64::from(op.span)).filter(|i| there(&((first + i) % chunks)));
+                held.map(|i| op.block + named(i)).collect::<Vec<u64>>()
+            };
+            let of_end = |i: usize| if op.spread { (chunk + i as u64) % chunks } else { chunk };
+            let rank = lane.rank as usize;
+            let key = |block: u64| (lane.channel, turn, block);
+            // Either one value goes to, or is summed from, all ends; or each end has its own.
+            let ends = if op.spread { op.recv.len().max(op.send.len()).max(1) } else { 1 };
+            let mut values: Vec<Parcel> = (0..ends)
+                .map(|i| blocks(of_end(i)).into_iter().map(|block| (block, Contributions::default())).collect())
+                .collect();
             for (i, end) in op.recv.iter().enumerate() {
-                let part = self.queues[end.connection as usize][end.side as usize].pop_front().unwrap_or_default();
-                if op.spread && op.action.stores {
-                    let key = (lane.channel, turn, op.block + chunk + i as u64);
-                    self.stored[lane.rank as usize].insert(key, part);
-                } else {
-                    value.add(part);
+                let parcel = self.queues[end.connection as usize][end.side as usize].pop_front().unwrap_or_default();
+                let value = &mut values[i.min(ends - 1)];
+                for ((found, part), (expected, sum)) in parcel.iter().zip(value.iter_mut()) {
+                    if found != expected {
+                        let (rank, channel, found, expected) = (lane.rank, lane.channel, *found, *expected);
+                        self.mixed.get_or_insert(FlowError::Mixed { rank, channel, found, expected });
+                    }
+                    sum.add(*part);
                 }
             }
-            if op.action.adds_input {
-                value.add(Contributions::of(lane.rank));
+            for (block, sum) in values.iter_mut().flatten() {
+                match op.action.adds {
+                    Own::Nothing => {}
+                    Own::Input => sum.add(Contributions::of(lane.rank)),
+                    Own::Kept => sum.add(self.kept[rank].get(&key(*block)).copied().unwrap_or_default()),
+                }
+                if op.action.keeps {
+                    self.kept[rank].insert(key(*block), *sum);
+                }
+                if op.action.stores {
+                    self.stored[rank].insert(key(*block), *sum);
+                }
             }
-            for end in &op.send {
-                self.send(end.connection as usize, end.side as usize, value);
-            }
-            if op.action.stores && !op.spread {
-                self.stored[lane.rank as usize].insert((lane.channel, turn, op.block + chunk), value);
+            for (i, end) in op.send.iter().enumerate() {
+                let parcel = values[i.min(ends - 1)].clone();
+                self.send(end.connection as usize, end.side as usize, parcel);
             }
         }
         self.places[index] = (turn, at, repetition + 1, true);
@@ -223,21 +269,30 @@ impl<'a> World<'a> {
         false
     }
 
-    fn send(&mut self, connection: usize, side: usize, value: Contributions) {
+    fn send(&mut self, connection: usize, side: usize, value: Parcel) {
         match &self.lanes.connections[connection].peers {
-            Peers::Reduce { .. } => {
+            Peers::Reduce { .. } | Peers::Network { .. } => {
                 self.partial[connection][side].push_back(value);
                 if self.partial[connection].iter().all(|q| !q.is_empty()) {
-                    let mut sum = Contributions::default();
-                    for queue in &mut self.partial[connection] {
-                        sum.add(queue.pop_front().unwrap_or_default());
+                    let mut parcels = self.partial[connection].iter_mut().filter_map(VecDeque::pop_front);
+                    let mut sum = parcels.next().unwrap_or_default();
+                    for parcel in parcels {
+                        for ((block, part), (of, sum)) in parcel.iter().zip(sum.iter_mut()) {
+                            if block != of {
+                                let (found, expected) = (*block, *of);
+                                self.mixed.get_or_insert(FlowError::Mixed { rank: 0, channel: 0, found, expected });
+                            }
+                            sum.add(*part);
+                        }
                     }
-                    self.queues[connection][0].push_back(sum);
+                    for queue in &mut self.queues[connection] {
+                        queue.push_back(sum.clone());
+                    }
                 }
             }
             Peers::Multicast { .. } => {
                 for queue in &mut self.queues[connection] {
-                    queue.push_back(value);
+                    queue.push_back(value.clone());
                 }
             }
             Peers::Pair { .. } | Peers::Local { .. } => self.queues[connection][side].push_back(value),
@@ -256,6 +311,9 @@ impl<'a> World<'a> {
         if messages > 0 {
             return Err(FlowError::Unreceived { messages });
         }
+        if let Some(mixed) = self.mixed {
+            return Err(mixed);
+        }
         Ok(self.stored)
     }
 }
@@ -268,7 +326,10 @@ pub fn check(operation: Operation, lanes: &Lanes, root: u32) -> Result<(), FlowE
     let stored = play(lanes)?;
     let n = lanes.ranks;
     let everyone = Contributions::everyone(n);
-    let blocks: std::collections::BTreeSet<Key> = stored.iter().flat_map(|s| s.keys().copied()).collect();
+    let mut blocks: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
+    for (rank, list) in stored.iter().enumerate() {
+        list.keys().for_each(|key| blocks.entry(*key).or_default().push(rank as u32));
+    }
     let expect = |rank: u32, key: Key, expected: Option<&Contributions>| {
         let found = stored[rank as usize].get(&key);
         if found == expected {
@@ -278,15 +339,21 @@ pub fn check(operation: Operation, lanes: &Lanes, root: u32) -> Result<(), FlowE
         let text = |c: Option<&Contributions>| c.map_or("nothing".to_owned(), |c| c.text());
         Err(FlowError::Wrong { rank, channel, turn, block, found: text(found), expected: text(expected) })
     };
-    for key in blocks {
-        let holders: Vec<u32> = (0..n).filter(|r| stored[*r as usize].contains_key(&key)).collect();
+    for (key, holders) in blocks {
         match operation {
             Operation::AllReduce => {
                 for rank in 0..n {
                     expect(rank, key, Some(&everyone))?;
                 }
             }
-            Operation::AllGather | Operation::Broadcast => {
+            Operation::Barrier => {
+                for rank in 0..n {
+                    // Hearing of someone twice does no harm.
+                    let heard = stored[rank as usize].get(&key).filter(|c| c.once == everyone.once);
+                    expect(rank, key, Some(heard.unwrap_or(&everyone)))?;
+                }
+            }
+            Operation::AllGather | Operation::Dispatch | Operation::Broadcast => {
                 // Everyone holds the same single contribution: the root's, or the block's owner's.
                 let owner = match operation {
                     Operation::Broadcast => Contributions::of(root),
@@ -296,7 +363,7 @@ pub fn check(operation: Operation, lanes: &Lanes, root: u32) -> Result<(), FlowE
                     expect(rank, key, Some(&owner))?;
                 }
             }
-            Operation::ReduceScatter => {
+            Operation::ReduceScatter | Operation::Combine => {
                 for rank in 0..n {
                     expect(rank, key, (rank == holders[0]).then_some(&everyone))?;
                 }
@@ -308,8 +375,8 @@ pub fn check(operation: Operation, lanes: &Lanes, root: u32) -> Result<(), FlowE
             }
             _ => {
                 // Point to point: the block names its source and its destination.
-                for rank in 0..n {
-                    let expected = Contributions::of(stored[holders[0] as usize][&key].first());
+                let expected = Contributions::of(stored[holders[0] as usize][&key].first());
+                for rank in holders.iter().copied() {
                     expect(rank, key, (rank == holders[0]).then_some(&expected))?;
                 }
             }
@@ -335,7 +402,7 @@ fn counts(
             owners.entry((*channel, *turn)).or_default().push(c.first());
         }
         match operation {
-            Operation::AllGather => {
+            Operation::AllGather | Operation::Dispatch => {
                 for list in owners.values_mut() {
                     list.sort_unstable();
                     if *list != (0..n).collect::<Vec<_>>() {
@@ -343,7 +410,9 @@ fn counts(
                     }
                 }
             }
-            Operation::AllToAll => {
+            Operation::Gather if rank != root => {}
+            Operation::AllToAllV => {}
+            Operation::AllToAll | Operation::Gather => {
                 let mut from: Vec<u32> = owners.into_values().flatten().collect();
                 from.sort_unstable();
                 from.dedup();
@@ -363,13 +432,14 @@ fn counts(
 mod tests {
     use super::*;
     use crate::algorithms;
-    use crate::call::{Call, ChannelWork, Group, PointToPoint};
+    use crate::call::{Call, ChannelWork, Group, PointToPoint, Routed};
 
     fn call(group: Group, bytes: u64, channels: u32) -> Call {
         let rounds = group.ranks() as usize + 1;
         let work = |channel| ChannelWork { channel, bytes, chunk: 4096, slices: 2, min_slice: 512, slots: 4 };
         let p2p = PointToPoint {
             message: bytes,
+            matrix: Vec::new(),
             part: bytes.div_ceil(2).max(1),
             channels,
             first_channel: (0..rounds as u32).map(|r| r % channels).collect(),
@@ -378,7 +448,10 @@ mod tests {
             batch: 8,
             relay: true,
         };
-        Call { group, channels: (0..channels).map(work).collect(), root: 0, second_tree: channels.div_ceil(2), p2p }
+        let heads = group.nodes().iter().map(Vec::len).min().unwrap_or(1).div_ceil(2) as u32;
+        let routed = Routed { to_node: bytes, to_rank: bytes / 2, to_experts: bytes };
+        let channels: Vec<ChannelWork> = (0..channels).map(work).collect();
+        Call { group, second_tree: channels.len().div_ceil(2) as u32, channels, root: 0, heads, p2p, routed }
     }
 
     fn lanes(algorithm: &dyn algorithms::Algorithm, operation: Operation, call: &Call) -> Lanes {
@@ -393,12 +466,16 @@ mod tests {
         for n in 1..=64u32 {
             let middle = (2..n).rev().find(|p| n % p == 0 && p * p <= n);
             for per_node in [1, middle.unwrap_or(n), n] {
-                for bytes in [40, 5_000 * u64::from(n.min(8))] {
+                for bytes in [40, if n <= 16 { 5_000 * u64::from(n.min(8)) } else { 5_000 }] {
                     let mut call = call(Group::regular(n / per_node, per_node), bytes, 2);
                     call.root = n / 2;
                     for algorithm in algorithms::ALL {
                         for operation in Operation::ALL {
-                            if algorithm.can(operation, &call) {
+                            // Sends and receives are an all-to-all whatever it is called.
+                            let messages = algorithm.cut() == algorithms::Cut::Messages;
+                            let again =
+                                matches!(operation, Operation::AllToAllV | Operation::Dispatch | Operation::Combine);
+                            if algorithm.can(operation, &call) && !(messages && again) {
                                 let lanes = lanes(*algorithm, operation, &call);
                                 check(operation, &lanes, call.root).unwrap_or_else(|e| {
                                     panic!("{} {operation:?}, {n} ranks, {per_node} a node: {e}", algorithm.name())
@@ -414,6 +491,40 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_any_sizes_arrive_where_they_belong() {
+        for n in [1, 2, 3, 8, 13, 24] {
+            let mut call = call(Group::regular(1, n), 0, 2);
+            // Some are empty, some are no whole grains.
+            call.p2p.matrix = (0..u64::from(n * n)).map(|i| if i % 5 == 3 { 0 } else { i * 37 % 400 }).collect();
+            call.p2p.message = call.p2p.matrix.iter().copied().max().unwrap();
+            call.p2p.part = call.p2p.message.div_ceil(2).max(1);
+            let pairwise = algorithms::by_name("pairwise").unwrap();
+            let lanes = lanes(pairwise, Operation::AllToAllV, &call);
+            check(Operation::AllToAllV, &lanes, 0).unwrap_or_else(|e| panic!("{n} ranks: {e}"));
+            let stored = play(&lanes).unwrap();
+            for (rank, blocks) in stored.iter().enumerate() {
+                // Every byte, up to the grain of 16, from the rank that it is due from.
+                for from in 0..n {
+                    let due = call.p2p.matrix[(from * n) as usize + rank];
+                    let parts = (0..2).map(|p| call.p2p.part_of(from, rank as u32, p, n));
+                    assert_eq!(parts.clone().sum::<u64>(), due);
+                    let grains: u64 = parts.map(|p| p.div_ceil(16)).sum();
+                    let got = blocks.values().filter(|c| **c == Contributions::of(from)).count() as u64;
+                    assert_eq!(got, grains, "{n} ranks, {from} to {rank}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_taken_for_another_is_found() {
+        let call = call(Group::regular(1, 4), 100_000, 1);
+        let mut lanes = lanes(algorithms::by_name("ring").unwrap(), Operation::AllGather, &call);
+        lanes.lanes[2].ops[1].chunk = (lanes.lanes[2].ops[1].chunk + 1) % 4;
+        assert!(matches!(check(Operation::AllGather, &lanes, 0), Err(FlowError::Mixed { rank: 2, .. })));
+    }
+
+    #[test]
     fn faults_are_found() {
         let call = call(Group::regular(1, 4), 100_000, 1);
         let ring = algorithms::by_name("ring").unwrap();
@@ -425,7 +536,7 @@ mod tests {
         assert!(matches!(check(Operation::AllReduce, &missing, 0), Err(FlowError::Stuck { .. })));
 
         let mut twice = good.clone();
-        twice.lanes[1].ops[3].action.adds_input = true;
+        twice.lanes[1].ops[3].action.adds = Own::Input;
         assert!(matches!(check(Operation::AllReduce, &twice, 0), Err(FlowError::Wrong { .. })));
 
         let mut left = good;

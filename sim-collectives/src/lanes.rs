@@ -41,6 +41,11 @@ pub enum Peers {
         /// Who gets a copy.
         to: Vec<u32>,
     },
+    /// Switches of the network reduce equal data of all members and hand the sum to every one of them.
+    Network {
+        /// Whose data, and who gets the sum; each on another node.
+        members: Vec<u32>,
+    },
     /// Between lanes of one rank, in its own memory.
     Local {
         /// The rank.
@@ -76,25 +81,53 @@ impl End {
     }
 }
 
-/// What an operation does to data: the value is the sum of what is received, plus the rank's own input if
-/// `adds_input`; it is stored as output if `stores`, and sent to every send end.
+/// What of its own a rank takes into an operation's value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Own {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Its input.
+    Input,
+    /// What an earlier operation kept of the same chunk, in its scratch memory or in its output.
+    Kept,
+}
+
+/// What an operation does to data: the value is the sum of what is received and what the rank adds of its own. It is
+/// stored as output if `stores`, kept for a later operation if `keeps`, and sent to every send end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// Takes the rank's own input in.
-    pub adds_input: bool,
+    /// What the rank adds.
+    pub adds: Own,
     /// Writes the rank's output.
     pub stores: bool,
+    /// Leaves the value where a later operation of the rank finds it.
+    pub keeps: bool,
 }
 
 impl Action {
     /// Sends own input, or receives, reduces and sends.
-    pub const REDUCE_SEND: Self = Self { adds_input: true, stores: false };
+    pub const REDUCE_SEND: Self = Self { adds: Own::Input, stores: false, keeps: false };
     /// Receives, reduces, stores (and sends).
-    pub const REDUCE_STORE: Self = Self { adds_input: true, stores: true };
+    pub const REDUCE_STORE: Self = Self { adds: Own::Input, stores: true, keeps: false };
     /// Receives, stores (and sends on).
-    pub const STORE: Self = Self { adds_input: false, stores: true };
+    pub const STORE: Self = Self { adds: Own::Nothing, stores: true, keeps: false };
     /// Receives and sends on.
-    pub const FORWARD: Self = Self { adds_input: false, stores: false };
+    pub const FORWARD: Self = Self { adds: Own::Nothing, stores: false, keeps: false };
+    /// Sends what was kept, or reduces it with what is received.
+    pub const KEPT: Self = Self { adds: Own::Kept, stores: false, keeps: false };
+
+    /// The same, and the value is kept.
+    #[must_use]
+    pub const fn keep(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+
+    /// The same, and the value is the rank's output.
+    #[must_use]
+    pub const fn store(self) -> Self {
+        Self { stores: true, ..self }
+    }
 }
 
 /// What kind of work holds the lane; the timing model gives each its cost.
@@ -115,6 +148,23 @@ pub enum Work {
     /// One message of a point-to-point batch, of which `width` share the block's threads.
     PointToPoint {
         /// Messages in each direction that the block works on at once.
+        width: u16,
+    },
+    /// One pass of a kernel whose threads read and write their peers' memory: the first of a phase, that waits for the
+    /// peers' flags.
+    Direct,
+    /// A rank's share of reduction or multicast by the switch on buffers that it sees directly.
+    Symmetric {
+        /// Ranks that share the work.
+        heads: u16,
+        /// Whether it reduces and stores, or only one of the two.
+        reduces: bool,
+    },
+    /// A copy by one of the GPU's copy engines.
+    Copy,
+    /// A step in which a block hands out, or collects, a chunk for each of `width` peers.
+    Spread {
+        /// The peers.
         width: u16,
     },
     /// Nothing that takes time.
@@ -138,9 +188,15 @@ pub struct LaneOp {
     pub chunk: u32,
     /// Added to the chunk's number (modulo the layout's chunks) from one repetition to the next.
     pub stride: u32,
+    /// How many chunks, from that one on (after the layout's last its first), are one message; one where the operation
+    /// repeats.
+    pub span: u32,
+    /// How far the numbers of a message's blocks are apart, where lanes carry different blocks of equal size.
+    pub apart: u64,
     /// Added to the chunk's number to name the block of data, where lanes carry different blocks.
     pub block: u64,
-    /// Every end carries a chunk of its own (the op's, the next, …) instead of the same one; they are of equal size.
+    /// Every end carries a chunk of its own (the op's, the next, …, after the layout's last its first) instead of the same
+    /// one; they are of equal size.
     pub spread: bool,
     /// Waits for the other lanes of this barrier first, where there is one (index in [`Lanes::barriers`]).
     pub after: Option<u32>,
@@ -158,6 +214,8 @@ impl LaneOp {
             repeat: 1,
             chunk,
             stride: 0,
+            span: 1,
+            apart: 1,
             block: 0,
             spread: false,
             after: None,
@@ -182,6 +240,13 @@ impl LaneOp {
     #[must_use]
     pub const fn spread(mut self) -> Self {
         self.spread = true;
+        self
+    }
+
+    /// On `span` chunks at once.
+    #[must_use]
+    pub const fn over(mut self, span: u32) -> Self {
+        self.span = span;
         self
     }
 

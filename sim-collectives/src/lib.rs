@@ -4,10 +4,13 @@
 //! starts, and these become a program of the engine ([`lower`]). [`check`] proves of every algorithm that each rank
 //! ends with every contribution exactly once.
 
+mod aggregation;
 pub mod algorithms;
 pub mod bench;
 pub mod call;
 pub mod check;
+pub mod experts;
+pub mod ideal;
 pub mod lanes;
 pub mod lower;
 pub mod machine;

@@ -2,12 +2,13 @@
 
 use sim_core::ids::LinkId;
 use sim_core::program::{Cost, Layout, Program};
-use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
+use sim_core::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
 use sim_topology::faults::Slowness;
 use sim_topology::{DeviceId, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
 
-use crate::lanes::{LaneOp, LaneSink, Peers, Rail, Work};
+use crate::aggregation::SwitchTree;
+use crate::lanes::{LaneOp, LaneSink, Own, Peers, Rail, Work};
 use crate::machine::{MERGED_NICS, Machine};
 use crate::nccl::{Protocol, QpPlan};
 use crate::timing::CallTiming;
@@ -44,12 +45,18 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    pub(crate) fn new(machine: &'a Machine<'a>, timing: CallTiming<'a>, protocol: Protocol, segment: Bytes) -> Self {
+    pub(crate) fn new(
+        machine: &'a Machine<'a>,
+        timing: CallTiming<'a>,
+        protocol: Protocol,
+        segment: Bytes,
+        launch: Span,
+    ) -> Self {
         let mut builder = ProgramBuilder::new();
         let slow: Vec<Option<Slowness>> = machine.gpus.iter().map(|gpu| machine.fabric.slowness_of(*gpu)).collect();
         for slow in &slow {
             let late = slow.map_or(Span::ZERO, |s| s.delay);
-            builder.kernel(machine.timing.launch() + late, Span::ZERO);
+            builder.kernel(launch + late, Span::ZERO);
         }
         Self {
             machine,
@@ -204,6 +211,59 @@ impl<'a> Lowering<'a> {
         (send.start, recv.start, true)
     }
 
+    /// Reduction by the network's switches among ranks of different nodes.
+    fn in_network(&mut self, members: &[u32], channel: u32, slots: u16) -> (u32, u32, bool) {
+        let fabric = self.fabric();
+        let nic = |rank: u32| {
+            let nics = fabric.nics_of(self.gpu(rank));
+            nics.get(channel as usize % nics.len().max(1)).copied()
+        };
+        let nics: Vec<Option<DeviceId>> = members.iter().map(|rank| nic(*rank)).collect();
+        // Each member's way to its leaf and back is the beginning and the end of its ways to and from another.
+        let network = |link: &LinkId| fabric.device(fabric.link(*link).to).kind.is_network_switch();
+        let mut ways: Vec<(Vec<LinkId>, Vec<LinkId>, DeviceId)> = Vec::with_capacity(members.len());
+        for (i, rank) in members.iter().enumerate() {
+            let other = (i + 1) % members.len();
+            let (a, b) = (self.gpu(*rank), self.gpu(members[other]));
+            let (Some(near), Some(far)) = (nics[i], nics[other]) else { continue };
+            let up = self.route(&RouteRequest::auto(a, b).via(Via::Nics { src: near, dst: far }));
+            let down = self.route(&RouteRequest::auto(b, a).via(Via::Nics { src: far, dst: near }));
+            let Some(at) = up.iter().position(network) else { continue };
+            let leaf = fabric.link(up[at]).to;
+            let from = down.iter().rposition(network).map_or(0, |last| last + 1);
+            ways.push((up[..=at].to_vec(), down[from..].to_vec(), leaf));
+        }
+        let mut leaves: Vec<DeviceId> = ways.iter().map(|way| way.2).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let tree = SwitchTree::over(fabric, &leaves, channel);
+        let (Some(tree), true) = (tree, ways.len() == members.len() && members.len() > 1) else {
+            let name = |r: Option<&u32>| fabric.device(self.gpu(r.copied().unwrap_or(0))).name.clone();
+            let error = RouteError::NoPath { from: name(members.first()), to: name(members.last()) };
+            self.error.get_or_insert(error);
+            return self.junction(&members[..1], &members[..1], slots);
+        };
+        // Two meetings a switch: one on the way up, one on the way down; at the root they are one.
+        let count = tree.switches.len();
+        let down_of = |switch: usize| if switch == 0 { 0 } else { count + switch - 1 };
+        let mut meetings: Vec<Vec<(&[LinkId], Onward)>> = vec![Vec::new(); 2 * count - 1];
+        for (switch, above) in tree.above.iter().enumerate() {
+            if let Some((above, up, down)) = above {
+                meetings[switch].push((core::slice::from_ref(up), Onward::Meeting(*above)));
+                meetings[down_of(*above)].push((core::slice::from_ref(down), Onward::Meeting(down_of(switch))));
+            }
+        }
+        let inputs: Vec<(&[LinkId], usize)> = ways.iter().map(|(up, _, leaf)| (&up[..], tree.place(*leaf))).collect();
+        for (i, (_, down, leaf)) in ways.iter().enumerate() {
+            meetings[down_of(tree.place(*leaf))].push((down, Onward::Receiver(i)));
+        }
+        let back = self.reverse_latency(&ways[0].0) + self.reverse_latency(&ways[0].1);
+        let credit = CreditShape::After(back + self.timing.clear_to_send());
+        let shape = ConnShape { segment: self.segment, latency: self.timing.network_latency(), credit };
+        let (send, recv) = self.builder.connect_meetings(&inputs, &meetings, slots, &shape);
+        (send.start, recv.start, false)
+    }
+
     fn cost(&mut self, work: Work, rank: u32) -> u32 {
         let millionths = self.slow[rank as usize].map_or(NOT_SLOW, |s| s.millionths);
         if let Some((.., cost)) = self.costs.iter().find(|(w, m, _)| *w == work && *m == millionths) {
@@ -225,6 +285,7 @@ impl LaneSink for Lowering<'_> {
             Peers::Pair { from, to, rail } => self.pair(from, to, rail, channel, slots),
             Peers::Reduce { from, to } => self.junction(&from, &[to], slots),
             Peers::Multicast { from, to } => self.junction(&[from], &to, slots),
+            Peers::Network { members } => self.in_network(&members, channel, slots),
             Peers::Local { .. } => {
                 let shape =
                     ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
@@ -255,7 +316,7 @@ impl LaneSink for Lowering<'_> {
                     && op.send.is_empty()
                     && op.recv.iter().all(|e| self.ends[e.connection as usize].2)
                     && !op.recv.is_empty()
-                    && !op.action.adds_input;
+                    && op.action.adds == Own::Nothing;
                 self.cost(if direct { Work::DirectReceive } else { op.work }, rank)
             })
             .collect();
@@ -268,6 +329,7 @@ impl LaneSink for Lowering<'_> {
                 let recv: Vec<u32> = op.recv.iter().map(|e| ends[e.connection as usize].1 + e.side).collect();
                 let send: Vec<u32> = op.send.iter().map(|e| ends[e.connection as usize].0 + e.side).collect();
                 lane.step(&recv, &send, cost, op.repeat, op.chunk, op.stride);
+                lane.spanning(op.span);
                 if let Some(barrier) = op.after {
                     lane.after_barrier(barrier);
                 }

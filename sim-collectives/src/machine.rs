@@ -216,7 +216,7 @@ fn facts(
         // The relay must read and write through its NIC directly.
         pxn: bundle > 0 && seen.direct,
         cross_nic: CrossNic::Auto,
-        collnet: false,
+        collnet: reduces_in_network(fabric, catalogue, software),
     })
 }
 
@@ -335,6 +335,13 @@ pub fn peer_level(knobs: &Knobs) -> Option<PathClass> {
         PathType::Phb => PathClass::Node,
         PathType::Sys | PathType::Net | PathType::Dis => PathClass::Net,
     })
+}
+
+/// Whether NCCL would reduce in the network's switches: asked for, over InfiniBand, and all switches can.
+fn reduces_in_network(fabric: &Fabric, catalogue: &Catalogue, software: &Software) -> bool {
+    let asked = software.knobs.number(Knob::CollnetEnable) == Some(1);
+    let can = |name: &str| catalogue.switch(name).is_ok_and(|switch| switch.sharp.is_some());
+    asked && fabric.spec().transport.as_str() == "infiniband" && fabric.plan().tier.iter().all(|tier| can(&tier.switch))
 }
 
 /// NCCL's class of a path.

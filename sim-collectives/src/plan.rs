@@ -1,11 +1,14 @@
 //! A collective call from request to program: what NCCL chooses, or what is forced, and the lanes of it.
 
+use std::sync::Arc;
+
 use sim_core::program::Program;
 use sim_core::units::{Bytes, Span};
 use sim_topology::RouteError;
 
-use crate::algorithms;
-use crate::call::{Call, ChannelWork, PointToPoint};
+use crate::algorithms::{self, Cut, Limit, Name, serving};
+use crate::call::{Call, ChannelWork, PointToPoint, Routed};
+use crate::experts::Experts;
 use crate::lanes::Lanes;
 use crate::lower::{Lowering, SEGMENT};
 use crate::machine::Machine;
@@ -17,6 +20,23 @@ const SLOTS: u32 = 8;
 /// Slots of a channel's buffer pool, which its network connections for sends and receives share (`NCCL_SHARED_STEPS`).
 const SHARED_SLOTS: u32 = 16;
 
+/// Bytes of a chunk of a kernel that works without NCCL's buffers, where it relays.
+const RELAY_CHUNK: u64 = 128 << 10;
+/// Thread blocks of such a kernel that relay at once.
+const RELAY_CHANNELS: u32 = 10;
+
+/// What goes where, in operations that leave it open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Traffic {
+    /// Equally much to everyone.
+    #[default]
+    Even,
+    /// Bytes from each rank to each, row by row.
+    Matrix(Arc<[u64]>),
+    /// Tokens to experts; the request's size is one copy of a rank's tokens.
+    Experts(Experts),
+}
+
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -27,13 +47,15 @@ pub struct Request {
     /// Bytes of an element.
     pub element: Element,
     /// Forced algorithm, by name.
-    pub algorithm: Option<Algorithm>,
+    pub algorithm: Option<Name>,
     /// Forced protocol.
     pub protocol: Option<Protocol>,
     /// Forced number of channels.
     pub channels: Option<u32>,
     /// The root of operations that have one.
     pub root: u32,
+    /// What goes where.
+    pub traffic: Traffic,
     /// How often the call is made, back to back.
     pub iterations: u32,
 }
@@ -50,10 +72,14 @@ impl Request {
             protocol: None,
             channels: None,
             root: 0,
+            traffic: Traffic::Even,
             iterations: 1,
         }
     }
 }
+
+/// Bytes of a barrier: one element.
+const BARRIER: Bytes = Bytes::new(4);
 
 /// What will be run.
 #[derive(Clone, Debug)]
@@ -97,16 +123,62 @@ impl Machine<'_> {
     /// # Errors
     /// If nothing can run it.
     pub fn plan(&self, request: &Request) -> Result<Plan, PlanError> {
-        if request.operation.is_point_to_point() {
-            return self.plan_messages(request);
+        let name = request.algorithm.and_then(|name| serving::resolve(name, &self.situation(request)));
+        let library = name.map_or(Ok(None), |name| name.as_str().parse::<Algorithm>().map(Some));
+        let request = &Request { algorithm: name, ..request.clone() };
+        match (name.and_then(|name| algorithms::by_name(name.as_str())), library) {
+            (Some(own), Err(_)) => match own.cut() {
+                Cut::Messages => self.plan_messages(request, own.name()),
+                Cut::Whole(_) => self.plan_whole(request, own.name()),
+                Cut::Nccl => self.plan_channels(request, Algorithm::Ring, own.name()),
+            },
+            (_, library) => self.plan_library(request, library.ok().flatten()),
         }
+    }
+
+    /// What a serving engine's rule looks at.
+    fn situation(&self, request: &Request) -> serving::Situation<'_> {
+        let facts = self.comm.facts();
+        serving::Situation {
+            operation: request.operation,
+            bytes: request.bytes.get(),
+            element: request.element.datatype.bytes(),
+            sm: facts.compute_cap,
+            nvlink: facts.nvlink_total_gbps > 0.0,
+            group: &self.group,
+        }
+    }
+
+    /// NCCL's choice, or one of its algorithms.
+    fn plan_library(&self, request: &Request, forced: Option<Algorithm>) -> Result<Plan, PlanError> {
+        use Operation::{AllReduce, Barrier, Gather, Scatter, SendRecv};
+        match request.operation {
+            // Frameworks make a barrier of an all-reduce of one element.
+            Barrier => {
+                let flag = Request { operation: AllReduce, bytes: BARRIER, ..request.clone() };
+                self.plan_library(&flag, forced)
+            }
+            SendRecv => self.plan_messages(request, "sendrecv"),
+            Gather => self.plan_messages(request, "gather"),
+            Scatter => self.plan_messages(request, "scatter"),
+            operation if operation.is_point_to_point() => self.plan_messages(request, "pairwise"),
+            _ => {
+                let (algorithm, protocol) = self.choose(request, forced)?;
+                let request = Request { protocol: Some(protocol), ..request.clone() };
+                self.plan_channels(&request, algorithm, algorithm.name())
+            }
+        }
+    }
+
+    /// A call that is divided over channels as NCCL does it for `algorithm`, run by the one called `name`.
+    fn plan_channels(&self, request: &Request, algorithm: Algorithm, name: &str) -> Result<Plan, PlanError> {
         let n = u64::from(self.ranks());
         let bytes = request.bytes.get();
+        let protocol = request.protocol.unwrap_or(Protocol::Simple);
         let per_rank = match request.operation {
             Operation::AllGather | Operation::ReduceScatter => bytes / n,
             _ => bytes,
         };
-        let (algorithm, protocol) = self.choose(request)?;
         let launch = launch(&self.comm, algorithm, protocol, bytes);
         let most = request.channels.unwrap_or(launch.channels).max(1);
         let traffic = request.operation.traffic_per_byte(self.ranks());
@@ -127,14 +199,43 @@ impl Machine<'_> {
                 }
             })
             .collect();
-        let call = Call {
+        let call = Call { channels, ..self.call(request) };
+        self.finish_plan(request, name, protocol, launch.threads, call)
+    }
+
+    /// A kernel that works on all of the data at once.
+    fn plan_whole(&self, request: &Request, name: &str) -> Result<Plan, PlanError> {
+        let n = u64::from(self.ranks());
+        let bytes = match request.operation {
+            Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => request.bytes.get() / n,
+            Operation::Barrier => BARRIER.get(),
+            _ => request.bytes.get(),
+        };
+        let relays = matches!(request.operation, Operation::Dispatch | Operation::Combine);
+        let count = if relays { request.channels.unwrap_or(RELAY_CHANNELS) } else { 1 };
+        let chunk = if relays { RELAY_CHUNK } else { bytes.max(1) };
+        let work = |channel| ChannelWork { channel, bytes, chunk, slices: 1, min_slice: 0, slots: SLOTS as u16 };
+        let call = Call { channels: (0..count.max(1)).map(work).collect(), ..self.call(request) };
+        self.finish_plan(request, name, Protocol::Simple, 512, call)
+    }
+
+    /// What all calls have in common.
+    fn call(&self, request: &Request) -> Call {
+        let nodes = self.group.nodes();
+        let per_node = self.ranks() / nodes.len().max(1) as u32;
+        let routed = match &request.traffic {
+            Traffic::Experts(experts) => experts.routed(request.bytes.get(), nodes.len() as u32, per_node),
+            _ => Routed::default(),
+        };
+        Call {
             group: self.group.clone(),
-            channels,
+            channels: Vec::new(),
             root: request.root.min(self.ranks() - 1),
             second_tree: (self.comm.channels() / 2).max(1),
+            heads: self.comm.graphs().collnet.as_ref().map_or(1, |graph| graph.channels),
             p2p: PointToPoint::default(),
-        };
-        self.finish_plan(request, &algorithm.to_string(), protocol, launch.threads, call)
+            routed,
+        }
     }
 
     fn finish_plan(
@@ -151,23 +252,21 @@ impl Machine<'_> {
         if !algorithm.can(request.operation, &call) {
             return Err(unable(None));
         }
-        let used = if request.operation.is_point_to_point() { call.p2p.parts() } else { call.channels.len() as u32 };
+        let used = if algorithm.cut() == Cut::Messages { call.p2p.parts() } else { call.channels.len() as u32 };
         Ok(Plan { algorithm: algorithm.name(), protocol, channels: used, call, operation: request.operation, threads })
     }
 
     /// The forced algorithm and protocol, with NCCL's preference for what is left open.
-    fn choose(&self, request: &Request) -> Result<(Algorithm, Protocol), PlanError> {
+    fn choose(&self, request: &Request, forced: Option<Algorithm>) -> Result<(Algorithm, Protocol), PlanError> {
         let (operation, bytes) = (request.operation, request.bytes.get());
         if self.ranks() == 1 {
             return Ok((Algorithm::Ring, Protocol::Simple));
         }
-        if request.algorithm.is_none() && request.protocol.is_none() {
+        if forced.is_none() && request.protocol.is_none() {
             let choice = self.comm.choose_of(operation, bytes, request.element)?;
             return Ok((choice.algorithm, choice.protocol));
         }
-        let fits = |a: Algorithm, p: Protocol| {
-            request.algorithm.is_none_or(|f| f == a) && request.protocol.is_none_or(|f| f == p)
-        };
+        let fits = |a: Algorithm, p: Protocol| forced.is_none_or(|f| f == a) && request.protocol.is_none_or(|f| f == p);
         let offered = self
             .comm
             .candidates_of(operation, bytes, request.element)
@@ -183,8 +282,7 @@ impl Machine<'_> {
         }
         // What NCCL would not offer by default (a tree of a small node, LL128 on a slow path) can still be forced; what
         // the machine or the protocol can't do can't.
-        let (algorithm, protocol) =
-            (request.algorithm.unwrap_or(Algorithm::Ring), request.protocol.unwrap_or(Protocol::Simple));
+        let (algorithm, protocol) = (forced.unwrap_or(Algorithm::Ring), request.protocol.unwrap_or(Protocol::Simple));
         let unable = |why: &str| {
             Err(PlanError::Unable { algorithm: algorithm.to_string(), operation, why: Some(why.to_owned()) })
         };
@@ -204,14 +302,26 @@ impl Machine<'_> {
         if algorithm == Algorithm::NvlsTree && nodes == 1 {
             return unable("it joins several nodes; inside one it is nvls");
         }
+        if algorithm.is_collnet() && !self.comm.facts().collnet {
+            return unable("it needs switches that reduce (SHARP), NCCL_COLLNET_ENABLE=1 and at least two nodes");
+        }
         Ok((algorithm, protocol))
     }
 
-    fn plan_messages(&self, request: &Request) -> Result<Plan, PlanError> {
+    /// Sends and receives.
+    fn plan_messages(&self, request: &Request, name: &str) -> Result<Plan, PlanError> {
+        use Operation::{AllToAll, Combine, Dispatch, Gather, Scatter, SendRecv};
         let n = u64::from(self.ranks());
-        let (name, message) = match request.operation {
-            Operation::AllToAll => ("pairwise", request.bytes.get() / n),
-            _ => ("sendrecv", request.bytes.get()),
+        let call = self.call(request);
+        let matrix = match &request.traffic {
+            Traffic::Matrix(matrix) => matrix.to_vec(),
+            _ => Vec::new(),
+        };
+        let message = match request.operation {
+            _ if !matrix.is_empty() => matrix.iter().copied().max().unwrap_or(0),
+            AllToAll | Operation::AllToAllV | Gather | Scatter => request.bytes.get() / n,
+            Dispatch | Combine => call.routed.to_rank,
+            _ => request.bytes.get(),
         };
         let plan = self.comm.p2p();
         let nodes = self.group.nodes().len() as u32;
@@ -224,15 +334,12 @@ impl Machine<'_> {
         let step = if nodes > 1 { plan.network_step(part) } else { plan.step };
         // A batch over the network is the peers of one node.
         let batch = P2pPlan::BATCH.min(if nodes > 1 { per_node.max(1) } else { P2pPlan::BATCH });
-        let peers = if request.operation == Operation::AllToAll { batch } else { 1 };
-        let rounds = if request.operation == Operation::AllToAll { n as u32 } else { 2 };
+        let peers = if request.operation == SendRecv { 1 } else { batch };
+        let rounds = if request.operation == SendRecv { 2 } else { n as u32 };
         let call = Call {
-            group: self.group.clone(),
-            channels: Vec::new(),
-            root: 0,
-            second_tree: 1,
             p2p: PointToPoint {
                 message,
+                matrix,
                 part,
                 channels: request.channels.unwrap_or(plan.channels).max(parts).max(1),
                 first_channel: (0..rounds).map(|r| plan.first_channel(r)).collect(),
@@ -241,6 +348,7 @@ impl Machine<'_> {
                 batch,
                 relay: plan.pxn_level > 0,
             },
+            ..call
         };
         let protocol = request.protocol.unwrap_or(if ll { Protocol::Ll } else { Protocol::Simple });
         self.finish_plan(request, name, protocol, 640, call)
@@ -248,6 +356,12 @@ impl Machine<'_> {
 }
 
 impl Plan {
+    /// What bounds a channel, beside the links.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        algorithms::by_name(self.algorithm)?.limit(self.protocol)
+    }
+
     /// The lanes of the call, for checks and drawings.
     #[must_use]
     pub fn lanes(&self) -> Lanes {
@@ -276,7 +390,11 @@ impl Plan {
             between_nodes: self.call.group.nodes().len() > 1,
             planned_gbps: planned,
         });
-        let mut lowering = Lowering::new(machine, timing, self.protocol, SEGMENT);
+        let kernel = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
+            Some(Cut::Whole(group)) => machine.timing.launch_of(group),
+            _ => machine.timing.launch(),
+        };
+        let mut lowering = Lowering::new(machine, timing, self.protocol, SEGMENT, kernel);
         if let Some(algorithm) = algorithms::by_name(self.algorithm) {
             algorithm.write(self.operation, &self.call, &mut lowering);
         }

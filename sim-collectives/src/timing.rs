@@ -173,6 +173,12 @@ impl Timing {
         Span::from_us_f64(self.get("launch", "kernel_us"))
     }
 
+    /// The same for another kind of kernel.
+    #[must_use]
+    pub fn launch_of(&self, group: &str) -> Span {
+        Span::from_us_f64(self.get(group, "kernel_us"))
+    }
+
     /// The model of one call.
     #[must_use]
     pub fn call(&self, shape: CallShape) -> CallTiming<'_> {
@@ -238,6 +244,16 @@ impl CallTiming<'_> {
             Work::Multimem | Work::MultimemTree => {
                 self.plain(t.get(nvls, "head_us"), t.get(nvls, "head_rate_gbps") / heads)
             }
+            Work::Spread { width } => {
+                let rate = t.get("simple", "rate_gbps").min(s.planned_gbps);
+                self.plain(t.get("simple", "step_us"), rate / f64::from(width.max(1)))
+            }
+            Work::Direct => self.plain(t.get("direct", "step_us"), t.get("direct", "rate_gbps")),
+            Work::Symmetric { heads, reduces } => {
+                let rate = t.get("symmetric", if reduces { "reduce_rate_gbps" } else { "copy_rate_gbps" });
+                self.plain(0.0, rate / f64::from(heads.max(1)))
+            }
+            Work::Copy => self.plain(t.get("copy_engine", "copy_us"), t.get("copy_engine", "rate_gbps")),
             Work::PointToPoint { width } => {
                 // The 20 warps of a block are shared out evenly, whole warps at a time; a lone pair has ten each way.
                 let share = f64::from((WARPS / (2 * u32::from(width.max(1)))).max(1)) / f64::from(WARPS / 2);

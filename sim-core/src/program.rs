@@ -145,6 +145,21 @@ impl Layout {
         self.total.saturating_sub(begin + u64::from(k) * chunk).min(chunk)
     }
 
+    /// Bytes of the `span` chunks from chunk `k` on in loop `l`; after the last chunk comes the first.
+    #[must_use]
+    #[inline]
+    pub fn span_bytes(&self, l: u32, k: u32, span: u32) -> u64 {
+        if span == 1 {
+            return self.chunk_bytes(l, k);
+        }
+        let begin = u64::from(l) * self.chunk * u64::from(self.chunks);
+        let last = begin + self.chunk * u64::from(self.chunks) >= self.total;
+        let chunk = if last { self.last_chunk } else { self.chunk };
+        let upto = |k: u32| self.total.saturating_sub(begin).min(u64::from(k) * chunk);
+        let to_end = span.min(self.chunks.saturating_sub(k));
+        upto(k + to_end) - upto(k) + upto((span - to_end).min(k))
+    }
+
     /// Bytes of a full slice of a chunk of `bytes`.
     #[must_use]
     #[inline]
@@ -202,6 +217,9 @@ pub struct Op {
     pub chunk: u32,
     /// What is added to the chunk's number (modulo [`Layout::chunks`]) from one repetition to the next.
     pub stride: u32,
+    /// How many chunks, from that one on and after the layout's last from its first, it takes as one message; at least 1, and no
+    /// more than 1 where it repeats.
+    pub span: u32,
     /// A barrier (index in [`Program::barriers`]) that is waited for before the first repetition.
     pub barrier: Option<u32>,
 }
@@ -297,6 +315,10 @@ mod tests {
         assert_eq!(layout.loops(), 3);
         let sum: u64 = (0..3).flat_map(|l| (0..8).map(move |k| (l, k))).map(|(l, k)| layout.chunk_bytes(l, k)).sum();
         assert_eq!(sum, layout.total);
+        for (l, k, span) in [(0, 0, 8), (0, 3, 2), (2, 6, 2), (2, 7, 5)] {
+            let apart: u64 = (k..k + span).map(|k| layout.chunk_bytes(l, k % 8)).sum();
+            assert_eq!(layout.span_bytes(l, k, span), apart);
+        }
         assert_eq!(layout.slice_bytes(2 << 20), 1 << 20);
         assert_eq!(layout.slice_bytes(40_000), 32_768);
     }

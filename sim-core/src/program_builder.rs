@@ -87,20 +87,50 @@ impl ProgramBuilder {
         slots: u16,
         spec: &ConnShape<'_>,
     ) -> (Slice, Slice) {
+        let inputs: Vec<(&[LinkId], usize)> = inputs.iter().map(|route| (*route, 0)).collect();
+        let outputs = outputs.iter().enumerate().map(|(i, route)| (*route, Onward::Receiver(i))).collect();
+        self.connect_meetings(&inputs, &[outputs], slots, spec)
+    }
+
+    /// A connection whose inputs meet in several places: each input is a route and the meeting at its end, each meeting
+    /// has its outputs, which go on to other meetings or to receivers. Reduction and multicast over a tree of switches.
+    /// Receivers are numbered from 0 without gaps. Returns the send ends and the receive ends.
+    pub fn connect_meetings(
+        &mut self,
+        inputs: &[(&[LinkId], usize)],
+        meetings: &[Vec<(&[LinkId], Onward)>],
+        slots: u16,
+        spec: &ConnShape<'_>,
+    ) -> (Slice, Slice) {
         let p = &self.program;
         let (send, recv, junction) = (p.senders.len() as u32, p.receivers.len() as u32, p.junctions.len() as u32);
-        for route in inputs {
-            let flow = self.flow(route, Sink::Junction(junction), spec.segment);
+        let mut meet = vec![0u16; meetings.len()];
+        for (route, meeting) in inputs {
+            meet[*meeting] += 1;
+            let flow = self.flow(route, Sink::Junction(junction + *meeting as u32), spec.segment);
             let sender = Sender { flows: flow..flow + 1, split: false, latency: spec.latency, signals: None };
             self.program.senders.push(sender);
         }
-        let first = self.program.flows.len() as u32;
-        for (i, route) in outputs.iter().enumerate() {
-            self.flow(route, Sink::Receiver(recv + i as u32), spec.segment);
-            self.program.receivers.push(1);
+        let mut outputs = Vec::with_capacity(meetings.len());
+        for onward in meetings {
+            let first = self.program.flows.len() as u32;
+            for (route, onward) in onward {
+                let sink = match onward {
+                    Onward::Receiver(i) => {
+                        self.program.receivers.push(1);
+                        Sink::Receiver(recv + *i as u32)
+                    }
+                    Onward::Meeting(i) => {
+                        meet[*i] += 1;
+                        Sink::Junction(junction + *i as u32)
+                    }
+                };
+                self.flow(route, sink, spec.segment);
+            }
+            outputs.push(first..self.program.flows.len() as u32);
         }
-        let out = first..self.program.flows.len() as u32;
-        self.program.junctions.push(Junction { inputs: inputs.len() as u16, outputs: out });
+        let junctions = meet.into_iter().zip(outputs).map(|(inputs, outputs)| Junction { inputs, outputs });
+        self.program.junctions.extend(junctions);
         let senders = send..self.program.senders.len() as u32;
         let receivers = recv..self.program.receivers.len() as u32;
         let credit = match spec.credit {
@@ -151,6 +181,15 @@ impl ProgramBuilder {
     }
 }
 
+/// Where an output of a meeting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// To another meeting.
+    Meeting(usize),
+    /// To the receiver of this number.
+    Receiver(usize),
+}
+
 /// How a connection behaves beside its routes.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnShape<'a> {
@@ -191,7 +230,14 @@ impl LaneBuilder<'_> {
         self.program.recv_ends.extend_from_slice(recv);
         self.program.send_ends.extend_from_slice(send);
         let kind = OpKind::Step { recv: r..r + recv.len() as u32, send: s..s + send.len() as u32, cost };
-        self.program.ops.push(Op { kind, repeat, chunk, stride, barrier: None });
+        self.program.ops.push(Op { kind, repeat, chunk, stride, span: 1, barrier: None });
+    }
+
+    /// The last step takes `span` chunks as one message.
+    pub fn spanning(&mut self, span: u32) {
+        if let Some(op) = self.program.ops.last_mut() {
+            op.span = span.max(1);
+        }
     }
 
     /// The last step waits for all lanes of `barrier` first.

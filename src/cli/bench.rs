@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use sim_collectives::algorithms::{NAMES, Name};
 use sim_collectives::nccl::Operation;
 use sim_core::units::Bytes;
 
@@ -18,7 +19,8 @@ use crate::scenario::{Input, OPERATIONS, Setting};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The operation: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, gather, scatter
+    /// The operation: all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, sendrecv, gather,
+    /// scatter, dispatch, combine, barrier
     #[arg(value_name = "OP")]
     op: String,
     /// First size; a bare number is bytes, K, M and G are binary
@@ -30,12 +32,15 @@ pub(super) struct Args {
     /// Ratio of one size to the one before
     #[arg(short = 'f', long = "step-factor", alias = "stepfactor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
     factor: u64,
-    /// Operations that are timed, back to back; more than 2 (20 of sendrecv) only repeat what is known, and are not played
+    /// Operations that are timed, back to back; more than 2 (20 of sendrecv, gather and scatter) only repeat what is known, and are not played
     #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
     /// Operations before those that are timed; at most 1 is played
     #[arg(short = 'w', long = "warmup-iters", alias = "warmup_iters", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     warmup: u32,
+    /// Force an algorithm (ring, pat, one_shot, halving_doubling, ...) or a serving engine's rule (vllm, tensorrt_llm)
+    #[arg(long, value_name = "NAME")]
+    algorithm: Option<String>,
     /// Take the cluster from a scenario; its workloads are replaced by OP
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
@@ -65,6 +70,7 @@ Examples:
   fabricsim bench all_reduce --system hgx-h100 --nodes 2
   fabricsim bench alltoall --system hgx-b200 --nodes 4 -b 1M -e 1G -f 4 --transport roce
   fabricsim bench all_reduce --system hgx-h100 --env NCCL_ALGO=Ring --explain
+  fabricsim bench all_reduce --system hgx-h100 -b 1K -e 8M --algorithm vllm
   fabricsim bench all_gather --scenario cluster.toml --table nccl";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -103,8 +109,15 @@ fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
         let fault = Diagnostic::new(Code::BadArgument, "a sweep by a factor cannot begin at zero");
         return Err(Failure::of(Exit::Usage, fault.help("-b 8")));
     }
+    let forced = match &args.algorithm {
+        None => String::new(),
+        Some(name) => match name.parse::<Name>() {
+            Ok(name) => format!(", algorithm = \"{name}\""),
+            Err(_) => return Err(unknown_algorithm(name)),
+        },
+    };
     let workload = format!(
-        "[{{ kind = \"collective\", op = \"{op}\", min = \"{} B\", max = \"{} B\", factor = {}, iterations = {}, \
+        "[{{ kind = \"collective\", op = \"{op}\"{forced}, min = \"{} B\", max = \"{} B\", factor = {}, iterations = {}, \
          warmup = {} }}]",
         begin.get(),
         end.get(),
@@ -115,6 +128,11 @@ fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
     let mut settings = args.system.settings()?;
     settings.push(Setting::value(ORIGIN, "workload", workload));
     Ok(settings)
+}
+
+fn unknown_algorithm(name: &str) -> Failure {
+    let fault = Diagnostic::new(Code::BadArgument, format!("unknown algorithm `{}`", shorten(name)));
+    Failure::of(Exit::Usage, fault.help(suggest(name, NAMES.iter().copied())))
 }
 
 /// A fault for an operation that is none, with a did-you-mean.

@@ -68,6 +68,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A device: a rank number or a name such as `node0.gpu3`.
     Device,
+    /// Rank numbers, and ranges of them with a stride.
+    Ranks,
     /// An array.
     List(&'static Self),
     /// A table.
@@ -134,6 +136,7 @@ impl Kind {
             Self::Length => "a length such as \"3 m\"".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Device => "a rank number, or a device such as \"node0.gpu3\"".to_owned(),
+            Self::Ranks => "rank numbers and ranges such as [0, \"8-15\"] or \"0-31/8\"".to_owned(),
             Self::List(of) => format!("an array; each member {}", of.describe()),
             Self::Table(spec) => format!("the table [{}]", spec.name),
             Self::Tables(spec) => format!("an array of tables ({})", spec.name),

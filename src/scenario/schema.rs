@@ -128,6 +128,11 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Length => text("(cm|m|km)"),
         Kind::Choice(words) => json!({ "type": "string", "enum": words }),
         Kind::Device => json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] }),
+        Kind::Ranks => {
+            let range = json!({ "type": "string", "pattern": r"^\s*[0-9]+\s*(-\s*[0-9]+\s*)?(/\s*[0-9]+\s*)?$" });
+            let rank = json!({ "type": "integer", "minimum": 0, "maximum": 10_000_000 });
+            json!({ "oneOf": [range, { "type": "array", "items": { "oneOf": [rank, range] } }] })
+        }
         Kind::List(of) => json!({ "type": "array", "items": of_kind(of) }),
         Kind::Table(spec) => json!({ "$ref": format!("#/$defs/{}", spec.name) }),
         Kind::Tables(spec) => json!({ "type": "array", "items": { "$ref": format!("#/$defs/{}", spec.name) } }),

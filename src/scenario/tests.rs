@@ -329,13 +329,14 @@ fn other_spellings_of_a_word_are_understood() {
     let Workload::Collective(collective) = &scenario.workloads[0] else { panic!("{:?}", scenario.workloads) };
     assert_eq!(collective.op, sim_collectives::nccl::Operation::AllToAll);
     assert_eq!(collective.protocol, Some(sim_collectives::nccl::Protocol::Simple));
-    assert_eq!(collective.algorithm, Some(sim_collectives::nccl::Algorithm::NvlsTree));
+    assert_eq!(collective.algorithm, Some(sim_collectives::nccl::Algorithm::NvlsTree.into()));
     assert_eq!(collective.datatype, sim_collectives::nccl::Datatype::Bfloat16);
 }
 
 #[test]
 fn choices_are_those_that_the_parts_of_the_program_know() {
-    use sim_collectives::nccl::{Algorithm, Operation, Protocol};
+    use sim_collectives::algorithms::Name;
+    use sim_collectives::nccl::{Operation, Protocol};
     use sim_topology::{FabricKind, TransportKind};
     let words = |table: &str, name: &str| {
         let table = all_tables().into_iter().find(|t| t.name == table).unwrap();
@@ -348,7 +349,7 @@ fn choices_are_those_that_the_parts_of_the_program_know() {
         assert_eq!(word.parse::<Operation>().unwrap().to_string(), *word);
     }
     for word in words("workload.collective", "algorithm") {
-        assert_eq!(word.parse::<Algorithm>().unwrap().to_string(), *word);
+        assert_eq!(word.parse::<Name>().unwrap().to_string(), *word);
     }
     for word in words("workload.collective", "protocol") {
         assert_eq!(word.parse::<Protocol>().unwrap().to_string(), *word);

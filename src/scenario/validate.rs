@@ -126,6 +126,14 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
         (Kind::Device, Value::Text(_)) => {}
         (Kind::Scalar, Value::Text(_) | Value::Integer(Some(_)) | Value::Boolean(_)) => {}
         (Kind::Scalar, Value::Float(found)) if found.is_finite() => {}
+        (Kind::Ranks, Value::Text(_)) => {}
+        (Kind::Ranks, Value::Array(items)) => {
+            for item in items {
+                if !matches!(item.value, Value::Text(_)) {
+                    value(item, key, &Kind::Integer(0, 10_000_000), out);
+                }
+            }
+        }
         (Kind::List(of), Value::Array(items)) => {
             for item in items {
                 value(item, key, of, out);

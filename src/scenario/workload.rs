@@ -1,16 +1,19 @@
 //! What a scenario runs.
 
 mod collective;
+mod group;
+mod traffic;
 mod transfer;
 
 pub(super) use collective::exclusive;
 use sim_topology::{DeviceId, Fabric};
 
 pub use collective::Collective;
+pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
 
 use super::keys::{COLLECTIVE, TRANSFER};
-use super::tree::{Node, Value};
+use super::tree::{Node, Table, Value};
 use super::view::View;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 
@@ -34,6 +37,17 @@ impl Workload {
     }
 }
 
+impl Workload {
+    /// The collective, if it runs with the one before it.
+    #[must_use]
+    pub fn together(&self) -> Option<&Collective> {
+        match self {
+            Self::Collective(collective) => Some(collective).filter(|c| c.with_previous),
+            Self::Transfer(_) => None,
+        }
+    }
+}
+
 /// All workloads, in order; those with faults are left out and reported.
 pub(super) fn workloads(root: &View<'_>, fabric: &Fabric, seed: u64, out: &mut Diagnostics) -> Vec<Workload> {
     let mut list = Vec::new();
@@ -51,9 +65,30 @@ pub(super) fn workloads(root: &View<'_>, fabric: &Fabric, seed: u64, out: &mut D
             }
             _ => None,
         };
+        if let Some(Workload::Collective(collective)) = &workload {
+            together(collective, list.last(), table, out);
+        }
         list.extend(workload);
     }
     list
+}
+
+/// What runs with another needs a collective before it, and as many sizes (or one).
+fn together(collective: &Collective, before: Option<&Workload>, table: &Table, out: &mut Diagnostics) {
+    let Some(node) = table.get("with_previous").filter(|_| collective.with_previous) else { return };
+    let fault = match before {
+        Some(Workload::Collective(first)) => {
+            let (ours, theirs) = (collective.sizes.len(), first.sizes.len());
+            if ours == theirs || ours == 1 {
+                return;
+            }
+            let message = format!("{ours} sizes can't run with {theirs} of the collective before");
+            Diagnostic::new(Code::NotDivisible, message).help("give both as many sizes, or this one a single size")
+        }
+        _ => Diagnostic::new(Code::OutOfRange, "there is no collective before this one to run with")
+            .help("put it after the collective whose links it shares"),
+    };
+    out.push(fault.at(node.place.clone(), "asked for here"));
 }
 
 /// The checks of workloads that need no fabric, where there is none because of other faults.

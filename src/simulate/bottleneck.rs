@@ -1,6 +1,7 @@
 //! What bounds a piece of work, in words.
 
-use sim_collectives::nccl::Protocol;
+use std::collections::BTreeSet;
+
 use sim_collectives::{Machine, Plan};
 use sim_core::ids::LinkId;
 use sim_core::outcome::Outcome;
@@ -14,9 +15,15 @@ const BUSY: f64 = 0.5;
 
 /// What bounds a collective: the busiest link or the rate at which the library's channels work, whichever is nearer to
 /// its limit and above half of it; else latency.
-pub(super) fn collective(machine: &Machine<'_>, plan: &Plan, outcome: &Outcome, algbw: f64, busbw: f64) -> String {
+pub(super) fn collective(
+    machine: &Machine<'_>,
+    plan: &Plan,
+    outcome: &Outcome,
+    (algbw, busbw): (f64, f64),
+    links: Option<&BTreeSet<LinkId>>,
+) -> String {
     let channels = channel_share(machine, plan, algbw, busbw);
-    if let Some((id, share)) = busiest(outcome)
+    if let Some((id, share)) = busiest(outcome, links)
         && share > BUSY
         && channels.is_none_or(|(of_channels, _)| share > of_channels)
     {
@@ -34,25 +41,14 @@ pub(super) fn collective(machine: &Machine<'_>, plan: &Plan, outcome: &Outcome, 
 /// What each channel moves as a share of what it can, and the name of that limit. `None` for sends and receives, whose
 /// messages share the channels in another way at each size.
 fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> Option<(f64, &'static str)> {
+    let limit = plan.limit()?;
     let channels = f64::from(plan.channels.max(1));
-    let parameter = |name: &str| machine.timing.parameters().iter().find(|p| p.name == name).map(|p| p.value);
-    let simple = || {
-        let planned = machine.comm.facts().nvlink_total_gbps;
-        let rate = parameter("simple.rate_gbps")?;
-        Some(if planned > 0.0 { rate.min(planned / channels) } else { rate })
-    };
-    let (rate, moved, what) = match (plan.algorithm, plan.protocol) {
-        ("nvls", _) => (parameter("nvls.rate_gbps")?, algbw, "NVLS loop"),
-        ("nvls_tree", _) => (parameter("nvls_tree.rate_gbps")?, algbw, "NVLS loop"),
-        ("ring", Protocol::Ll) => (parameter("ring_ll.rate_gbps")?, busbw, "channel rate"),
-        ("ring", Protocol::Ll128) => (parameter("ring_ll128.rate_gbps")?, busbw, "channel rate"),
-        ("ring", Protocol::Simple) => (simple()?, busbw, "channel rate"),
-        ("tree", Protocol::Ll) => (parameter("tree_ll.rate_gbps")?, algbw, "channel rate"),
-        ("tree", Protocol::Ll128) => (parameter("tree_ll128.rate_gbps")?, algbw, "channel rate"),
-        ("tree", Protocol::Simple) => (simple()?, algbw, "channel rate"),
-        _ => return None,
-    };
-    Some((moved / channels / rate, what))
+    let parameter = machine.timing.parameters().iter().find(|p| p.name == limit.parameter)?;
+    let planned = machine.comm.facts().nvlink_total_gbps;
+    let capped = limit.planned && planned > 0.0;
+    let rate = if capped { parameter.value.min(planned / channels) } else { parameter.value };
+    let moved = if limit.bus { busbw } else { algbw };
+    Some((moved / channels / rate, limit.words))
 }
 
 /// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the

@@ -4,7 +4,7 @@ use sim_collectives::PlanError;
 use sim_collectives::step_graph::ExecuteError;
 
 use super::RunError;
-use super::sweep::{modelled, requests};
+use super::sweep::requests;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::scenario::{Collective, Loaded, Workload};
 
@@ -29,9 +29,6 @@ impl Loaded {
     }
 
     fn plan_all(&self, collective: &Collective) -> Result<(), RunError> {
-        if !modelled(collective.op) {
-            return Err(RunError::NotModelled(collective.op.to_string()));
-        }
         let machine = self.machine(&collective.group)?;
         for request in requests(collective, machine.ranks()) {
             let what = format!("{} of {}", request.operation, request.bytes);
@@ -64,9 +61,7 @@ impl RunError {
     pub fn diagnostic(&self, forced: &[&str]) -> Diagnostic {
         let fault = |code| Diagnostic::new(code, self.to_string());
         match self {
-            Self::Machine(_) => fault(Code::Unsupported),
-            Self::NotModelled(_) => fault(Code::Unsupported)
-                .help("modelled: all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, sendrecv"),
+            Self::Machine(_) | Self::NotModelled(_) => fault(Code::Unsupported),
             Self::Unable { source: ExecuteError::Plan(PlanError::Route(_)), .. } => fault(Code::NoPath),
             Self::Unable { source: ExecuteError::Plan(_), .. } if forced.is_empty() => fault(Code::Unsupported),
             Self::Unable { source: ExecuteError::Plan(_), .. } => {

@@ -25,6 +25,16 @@ pub(super) fn size(
             CandidateResult { algorithm, protocol, predicted_us, reason, chosen }
         })
         .collect();
+    // What was forced by a name that is none of NCCL's, or is made of sends and receives.
+    if !candidates.iter().any(|c| c.chosen) {
+        candidates.push(CandidateResult {
+            algorithm: row.algorithm.clone(),
+            protocol: row.protocol.clone(),
+            predicted_us: None,
+            reason: Some("taken outside NCCL's table".to_owned()),
+            chosen: true,
+        });
+    }
     // A stable sort: equal times, and those that are not offered, stay in NCCL's order.
     candidates.sort_by(|a, b| {
         let key = |c: &CandidateResult| c.predicted_us.unwrap_or(f64::INFINITY);

@@ -1,5 +1,7 @@
 //! Counters of links, summed over the simulations of a run.
 
+use std::collections::BTreeSet;
+
 use sim_core::ids::LinkId;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Span, Time};
@@ -74,12 +76,17 @@ pub(super) fn share(part: Span, whole: Span) -> f64 {
     if whole == Span::ZERO { 0.0 } else { (part.as_ps() as f64 / whole.as_ps() as f64).min(1.0) }
 }
 
-/// The link that was busy longest in one simulation, the first of equals, with its share of the time.
-pub(super) fn busiest(outcome: &Outcome) -> Option<(LinkId, f64)> {
-    busiest_since(outcome, Time::ZERO)
+/// The link that was busy longest in one simulation, the first of equals, with its share of the time; of some links only,
+/// where they are given.
+pub(super) fn busiest(outcome: &Outcome, among: Option<&BTreeSet<LinkId>>) -> Option<(LinkId, f64)> {
+    let counted = |id: &LinkId| among.is_none_or(|links| links.contains(id));
+    let links = (0..outcome.links.len()).map(LinkId::new).filter(counted);
+    let id = links.rev().max_by_key(|id| outcome.links[id.index()].busy)?;
+    let link = &outcome.links[id.index()];
+    (link.busy > Span::ZERO).then(|| (id, share(link.busy, outcome.ended.since(Time::ZERO))))
 }
 
-/// The same with the share of the time since the work began.
+/// The link that was busy longest, with its share of the time since the work began.
 pub(super) fn busiest_since(outcome: &Outcome, began: Time) -> Option<(LinkId, f64)> {
     let (index, link) = outcome.links.iter().enumerate().rev().max_by_key(|(_, link)| link.busy)?;
     (link.busy > Span::ZERO)

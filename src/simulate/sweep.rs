@@ -1,12 +1,14 @@
 //! A collective over its sizes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rayon::prelude::*;
 use sim_collectives::nccl::{Element, Operation};
 use sim_collectives::step_graph::ExecuteError;
-use sim_collectives::{Machine, Request, bench};
+use sim_collectives::{Machine, Plan, Request, bench};
 use sim_core::engine;
+use sim_core::ids::LinkId;
 use sim_core::network::Network;
 use sim_core::outcome::{Outcome, StopReason};
 use sim_core::units::{Bytes, Time};
@@ -15,13 +17,13 @@ use sim_report::result::CollectiveResult;
 use sim_report::table::time_text;
 
 use super::{RunError, Sum, World, bottleneck, explain};
-use crate::scenario::Collective;
+use crate::scenario::{Collective, Uneven};
 
 /// Timed calls that are played at most: calls back to back are alike after the first (to 0.2 % from 2 to 4 of them), so
-/// that more would only repeat what is known. Not so where ranks are coupled to their neighbours alone, and a slow one
-/// is felt one rank further with each call: those are all played.
+/// that more would only repeat what is known. Not so where ranks are coupled to their neighbours or to a root alone, and
+/// run ahead of the others, or a slow one is felt one rank further with each call: those are all played.
 const fn most_timed(operation: Operation) -> u32 {
-    if matches!(operation, Operation::SendRecv) { 20 } else { 2 }
+    if matches!(operation, Operation::SendRecv | Operation::Gather | Operation::Scatter) { 20 } else { 2 }
 }
 
 /// Calls before those that are timed: the first differs from the others, no later one does.
@@ -73,37 +75,48 @@ pub fn predict(
     limits: engine::Limits,
 ) -> Result<Predicted, RunError> {
     let what = format!("{} of {}", request.operation, request.bytes);
-    if !modelled(request.operation) {
-        return Err(RunError::NotModelled(request.operation.to_string()));
-    }
     let (warm, timed) = played(request.operation, calls);
     let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
     let wall = timed.wall;
     super::sound(&what, &timed.outcome)?;
-    let time_us = timed.time.as_us();
+    let row = row(machine, request, &timed.plan, &timed.outcome, timed.time.as_us(), None);
+    let range_us = (timed.range.0.as_us(), timed.range.1.as_us());
+    Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
+}
+
+/// The row of results of a call that took `time_us`; where others ran too, `links` are those that it uses itself.
+pub(super) fn row(
+    machine: &Machine<'_>,
+    request: &Request,
+    plan: &Plan,
+    outcome: &Outcome,
+    time_us: f64,
+    links: Option<&BTreeSet<LinkId>>,
+) -> CollectiveResult {
+    let plain = request.bytes.get() as f64 / time_us.max(1e-6) / 1e3;
     let (algbw, busbw) =
-        metric(request.operation).map_or((0.0, 0.0), |op| op.bandwidths(request.bytes, time_us, machine.ranks()));
-    let row = CollectiveResult {
+        metric(request.operation).map_or((plain, plain), |op| op.bandwidths(request.bytes, time_us, machine.ranks()));
+    CollectiveResult {
         op: request.operation.to_string(),
         bytes: request.bytes.get(),
-        algorithm: timed.plan.algorithm.to_owned(),
-        protocol: timed.plan.protocol.to_string(),
-        channels: timed.plan.channels,
+        algorithm: plan.algorithm.to_owned(),
+        protocol: plan.protocol.to_string(),
+        channels: plan.channels,
         time_us,
         algbw,
         busbw,
-        bottleneck: bottleneck::collective(machine, &timed.plan, &timed.outcome, algbw, busbw),
-    };
-    let range_us = (timed.range.0.as_us(), timed.range.1.as_us());
-    Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
+        bottleneck: bottleneck::collective(machine, plan, outcome, (algbw, busbw), links),
+    }
 }
 
 /// What a collective asks for at each of its sizes, on so many ranks.
 pub(super) fn requests(collective: &Collective, ranks: u32) -> Vec<Request> {
     let element = Element { datatype: collective.datatype, ..Element::default() };
+    let given = matches!(collective.uneven, Uneven::Matrix(_));
     let request = |bytes: &Bytes| Request {
         operation: collective.op,
-        bytes: trimmed(collective.op, *bytes, element, ranks),
+        bytes: if given { *bytes } else { trimmed(collective.op, *bytes, element, ranks) },
+        traffic: collective.uneven.traffic(*bytes, ranks),
         element,
         algorithm: collective.algorithm,
         protocol: collective.protocol,
@@ -112,11 +125,6 @@ pub(super) fn requests(collective: &Collective, ranks: u32) -> Vec<Request> {
         iterations: 1,
     };
     collective.sizes.iter().map(request).collect()
-}
-
-/// Whether an operation has an algorithm here.
-pub(super) const fn modelled(operation: Operation) -> bool {
-    !matches!(operation, Operation::Gather | Operation::Scatter)
 }
 
 /// Plays all sizes; false if one stopped early.

@@ -1,15 +1,17 @@
-//! NVLS: all-reduce inside one NVLink domain whose switches reduce and multicast.
+//! NVLS: all-reduce inside one NVLink domain whose switches reduce and multicast, and between several with the network's
+//! switches reducing what the heads hand them (SHARP).
 //!
 //! Head h owns every h-th chunk of a loop of heads × chunk. Every rank stages its input where multicast can reach it;
 //! head h reads chunk h reduced by the switch and stores the result to all; every rank copies it out. These are three
 //! groups of warps that run at once, so a call takes (loops + 2) times the slowest of the three.
 //!
-//! Each GPU's link carries S(1 + 1/heads) per direction, not the ring's 2S(n−1)/n.
+//! Each GPU's link carries S(1 + 1/heads) per direction, not the ring's 2S(n−1)/n. Between nodes a NIC carries S/heads in each
+//! direction, however many nodes there are.
 
-use super::Algorithm;
+use super::{Algorithm, Limit};
 use crate::call::{Call, ChannelWork};
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Work};
-use crate::nccl::Operation;
+use crate::nccl::{Operation, Protocol};
 
 /// Most heads of a domain.
 pub(super) const MAX_HEADS: usize = 32;
@@ -56,21 +58,46 @@ impl Algorithm for Nvls {
     }
 
     fn can(&self, operation: Operation, call: &Call) -> bool {
-        operation == Operation::AllReduce && call.group.nodes().len() == 1 && call.group.ranks() > 1
+        let nodes = call.group.nodes();
+        let even = nodes.iter().all(|node| node.len() == nodes[0].len());
+        operation == Operation::AllReduce && even && nodes[0].len() > 1
+    }
+
+    fn limit(&self, _protocol: Protocol) -> Option<Limit> {
+        Some(Limit { parameter: "nvls.rate_gbps", planned: false, bus: false, words: "NVLS loop" })
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
-        let node = &call.group.nodes()[0];
+        let nodes = call.group.nodes();
         for work in &call.channels {
-            let domain = Domain::connect(lanes, work, node);
-            let layout = lanes.layout(work.equal_loops_of(domain.reduce.len() as u32));
-            for (place, rank) in node.iter().enumerate() {
-                domain.staging(lanes, work, layout, *rank, place as u32);
-                if let (Some(reduce), Some(multicast)) = (domain.reduce.get(place), domain.multicast.get(place)) {
-                    let head = LaneOp::new(Action::FORWARD, Work::Multimem, place as u32)
-                        .recv(End::of(*reduce))
-                        .send(End::of(*multicast));
-                    lanes.lane(*rank, work.channel, layout, &[head]);
+            let heads = nodes[0].len().min(MAX_HEADS);
+            let layout = lanes.layout(work.equal_loops_of(heads as u32));
+            // Per head, what joins the nodes.
+            let networks: Vec<u32> = (0..if nodes.len() > 1 { heads } else { 0 })
+                .map(|head| {
+                    let members = nodes.iter().map(|node| node[head]).collect();
+                    lanes.connect(Peers::Network { members }, work.channel, work.slots)
+                })
+                .collect();
+            for (at, node) in nodes.iter().enumerate() {
+                let domain = Domain::connect(lanes, work, node);
+                for (place, rank) in node.iter().enumerate() {
+                    domain.staging(lanes, work, layout, *rank, place as u32);
+                    let (Some(reduce), Some(multicast)) = (domain.reduce.get(place), domain.multicast.get(place))
+                    else {
+                        continue;
+                    };
+                    let op = |work| LaneOp::new(Action::FORWARD, work, place as u32);
+                    if let Some(network) = networks.get(place) {
+                        let network = End { connection: *network, side: at as u32 };
+                        let up = op(Work::MultimemTree).recv(End::of(*reduce)).send(network);
+                        let down = op(Work::MultimemTree).recv(network).send(End::of(*multicast));
+                        lanes.lane(*rank, work.channel, layout, &[up]);
+                        lanes.lane(*rank, work.channel, layout, &[down]);
+                    } else {
+                        let head = op(Work::Multimem).recv(End::of(*reduce)).send(End::of(*multicast));
+                        lanes.lane(*rank, work.channel, layout, &[head]);
+                    }
                 }
             }
         }

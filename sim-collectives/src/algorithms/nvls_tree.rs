@@ -4,11 +4,11 @@
 //! two trees over the nodes (by the channel's parity), and each head stores the result to its node. A NIC sends S/heads
 //! per tree edge of its node in each direction: S/heads on two nodes, twice that on the busiest node of a larger tree.
 
-use super::Algorithm;
 use super::nvls::Domain;
+use super::{Algorithm, Limit};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
-use crate::nccl::{Operation, double_binary_tree};
+use crate::nccl::{Operation, Protocol, double_binary_tree};
 
 /// The switch's reduction inside nodes, trees between them.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ impl Algorithm for NvlsTree {
             && nodes.len() > 1
             && nodes[0].len() > 1
             && nodes.iter().all(|n| n.len() == nodes[0].len())
+    }
+
+    fn limit(&self, _protocol: Protocol) -> Option<Limit> {
+        Some(Limit { parameter: "nvls_tree.rate_gbps", planned: false, bus: false, words: "NVLS loop" })
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -11,10 +11,10 @@
 //! With one channel, one slice a chunk and no protocol cost an all-reduce of S bytes takes 2(n−1)(α + S/(nβ))
 //! (Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 19, 2005).
 
-use super::Algorithm;
+use super::{Algorithm, ClosedForm, Limit};
 use crate::call::{Call, ChannelWork};
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
-use crate::nccl::Operation;
+use crate::nccl::{Operation, Protocol};
 
 /// The ring.
 #[derive(Debug)]
@@ -39,6 +39,23 @@ impl Algorithm for Ring {
             }
             _ => around(lanes, operation, call),
         }
+    }
+
+    fn limit(&self, protocol: Protocol) -> Option<Limit> {
+        let (parameter, planned) = match protocol {
+            Protocol::Ll => ("ring_ll.rate_gbps", false),
+            Protocol::Ll128 => ("ring_ll128.rate_gbps", false),
+            Protocol::Simple => ("simple.rate_gbps", true),
+        };
+        Some(Limit { parameter, planned, bus: true, words: "channel rate" })
+    }
+
+    fn closed_form(&self, operation: Operation, call: &Call) -> Option<ClosedForm> {
+        let (n, bytes) = (call.group.ranks(), call.channels.first()?.bytes);
+        Some(match operation {
+            Operation::AllReduce if n > 1 => ClosedForm::messages(2 * (n - 1), bytes.div_ceil(u64::from(n))),
+            _ => ClosedForm::messages(n - 1, bytes),
+        })
     }
 }
 

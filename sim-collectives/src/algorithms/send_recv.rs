@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sim_core::program::Layout;
 
-use super::Algorithm;
+use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::Operation;
@@ -22,6 +22,14 @@ impl Algorithm for SendRecv {
         operation == Operation::SendRecv
     }
 
+    fn cut(&self) -> Cut {
+        Cut::Messages
+    }
+
+    fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {
+        Some(ClosedForm::messages(u32::from(call.group.ranks() > 1), call.p2p.message))
+    }
+
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
         let n = call.group.ranks();
         exchange(lanes, call, |rank| {
@@ -29,6 +37,9 @@ impl Algorithm for SendRecv {
         });
     }
 }
+
+/// Bytes to which messages of different sizes are rounded up.
+const GRAIN: u64 = 16;
 
 /// A round of a grouped call: whom a rank sends to and receives from.
 pub(super) struct Exchange {
@@ -42,14 +53,20 @@ pub(super) struct Exchange {
 pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u32) -> Vec<Exchange>) {
     let (p2p, n) = (&call.p2p, call.group.ranks());
     let parts = p2p.parts();
-    let layout = lanes.layout(Layout {
+    let whole = Layout {
         total: p2p.message,
         chunk: p2p.part.max(1),
         last_chunk: p2p.part.max(1),
         chunks: parts.max(1),
         slices: p2p.part.div_ceil(p2p.step.max(1)).max(1) as u32,
         min_slice: p2p.step.max(1),
-    });
+    };
+    // Messages of different sizes are of so many grains each, of which the largest part holds `grains`.
+    let grains = p2p.part.div_ceil(GRAIN).max(1);
+    let of_grains =
+        Layout { total: grains * GRAIN, chunk: GRAIN, last_chunk: GRAIN, chunks: grains as u32, ..whole.clone() };
+    let even = p2p.matrix.is_empty();
+    let layout = lanes.layout(if even { whole } else { of_grains });
     let plan: Vec<Vec<Exchange>> = (0..n).map(&rounds).collect();
     // One connection per (sender, receiver, part), numbered by sender.
     let mut first: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.len()];
@@ -74,7 +91,16 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
     };
     for (rank, exchanges) in plan.iter().enumerate() {
         let rank = rank as u32;
-        let block = |from: u32, to: u32| (u64::from(from) * u64::from(n) + u64::from(to)) * u64::from(parts);
+        let pair = |from: u32, to: u32| u64::from(from) * u64::from(n) + u64::from(to);
+        let message = |op: LaneOp, from: u32, to: u32, part: u32| {
+            let block = pair(from, to) * u64::from(parts);
+            if even {
+                return LaneOp { block, chunk: part, ..op };
+            }
+            let span = p2p.part_of(from, to, part, n).div_ceil(GRAIN) as u32;
+            let block = (block + u64::from(part)) * grains;
+            LaneOp { block, repeat: u32::from(span > 0), span: span.max(1), ..op }
+        };
         let mut channels: BTreeMap<u32, Vec<(&Exchange, u32)>> = BTreeMap::new();
         for exchange in exchanges {
             for part in 0..parts {
@@ -92,22 +118,19 @@ pub(super) fn exchange(lanes: &mut dyn LaneSink, call: &Call, rounds: impl Fn(u3
                     let idle = LaneOp { repeat: 0, after, ..LaneOp::new(Action::FORWARD, Work::Free, 0) };
                     let (mut send, mut recv) = (idle.clone(), idle);
                     if let Some((exchange, part)) = batch.get(slot) {
-                        let op = |action| LaneOp {
-                            after,
-                            ..LaneOp::new(action, Work::PointToPoint { width: batch.len() as u16 }, *part)
+                        let op = |action, from, to| {
+                            let work = Work::PointToPoint { width: batch.len() as u16 };
+                            message(LaneOp { after, ..LaneOp::new(action, work, 0) }, from, to, *part)
                         };
                         if let Some(to) = exchange.to {
-                            let block = block(rank, to);
                             send = if to == rank {
-                                LaneOp { block, ..op(Action::REDUCE_STORE) }
+                                op(Action::REDUCE_STORE, rank, to)
                             } else {
-                                let end = connection(rank, to, *part);
-                                LaneOp { block, ..op(Action::REDUCE_SEND).send(end) }
+                                op(Action::REDUCE_SEND, rank, to).send(connection(rank, to, *part))
                             };
                         }
                         if let Some(from) = exchange.from.filter(|from| *from != rank) {
-                            let end = connection(from, rank, *part);
-                            recv = LaneOp { block: block(from, rank), ..op(Action::STORE).recv(end) };
+                            recv = op(Action::STORE, from, rank).recv(connection(from, rank, *part));
                         }
                     }
                     sends.push(send);

@@ -5,10 +5,10 @@
 //! node receives and sends two streams (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
 //! reduction and scan, Parallel Computing 35, 2009).
 
-use super::Algorithm;
+use super::{Algorithm, Limit};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
-use crate::nccl::{Operation, double_binary_tree};
+use crate::nccl::{Operation, Protocol, double_binary_tree};
 
 /// The double binary tree.
 #[derive(Debug)]
@@ -28,6 +28,15 @@ impl Algorithm for Tree {
 
     fn can(&self, operation: Operation, _call: &Call) -> bool {
         operation == Operation::AllReduce
+    }
+
+    fn limit(&self, protocol: Protocol) -> Option<Limit> {
+        let (parameter, planned) = match protocol {
+            Protocol::Ll => ("tree_ll.rate_gbps", false),
+            Protocol::Ll128 => ("tree_ll128.rate_gbps", false),
+            Protocol::Simple => ("simple.rate_gbps", true),
+        };
+        Some(Limit { parameter, planned, bus: false, words: "channel rate" })
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

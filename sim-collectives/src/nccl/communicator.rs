@@ -18,7 +18,7 @@ pub struct Communicator {
     nvls: NvlsPlan,
     version: Version,
     knobs: Knobs,
-    tables: [CostTable; 9],
+    tables: [CostTable; Operation::ALL.len()],
 }
 
 impl Communicator {

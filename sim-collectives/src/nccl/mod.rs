@@ -50,6 +50,7 @@ mod tree;
 mod tuning;
 mod version;
 
+pub(crate) use algorithm::fold;
 pub use algorithm::{Algorithm, UnknownName};
 pub use channels::{ChannelCursor, ChannelPart, ChannelSplit, Launch, launch, split, threshold};
 pub use choose::{Candidate, Choice, NoCandidate, Verdict};

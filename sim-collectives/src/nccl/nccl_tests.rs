@@ -13,9 +13,15 @@ pub fn bus_factor(operation: Operation, ranks: u32) -> f64 {
         Operation::AllGather
         | Operation::ReduceScatter
         | Operation::AllToAll
+        | Operation::AllToAllV
         | Operation::Gather
         | Operation::Scatter => (n - 1.0) / n,
-        Operation::Broadcast | Operation::Reduce | Operation::SendRecv => 1.0,
+        Operation::Broadcast
+        | Operation::Reduce
+        | Operation::SendRecv
+        | Operation::Dispatch
+        | Operation::Combine
+        | Operation::Barrier => 1.0,
     }
 }
 

@@ -31,11 +31,20 @@ pub enum Operation {
     Gather,
     /// Every rank ends with its part of the root's buffer.
     Scatter,
+    /// Every rank sends a part of any size to every rank.
+    #[serde(rename = "alltoallv")]
+    AllToAllV,
+    /// Every rank sends its tokens to the ranks of their experts.
+    Dispatch,
+    /// Every rank gets its tokens back from the ranks of their experts, added up.
+    Combine,
+    /// No rank goes on before all have come.
+    Barrier,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::AllReduce,
         Self::AllGather,
         Self::ReduceScatter,
@@ -45,6 +54,10 @@ impl Operation {
         Self::SendRecv,
         Self::Gather,
         Self::Scatter,
+        Self::AllToAllV,
+        Self::Dispatch,
+        Self::Combine,
+        Self::Barrier,
     ];
 
     /// Those that NCCL runs as a collective, that is with a choice of algorithm.
@@ -64,13 +77,26 @@ impl Operation {
             Self::SendRecv => "sendrecv",
             Self::Gather => "gather",
             Self::Scatter => "scatter",
+            Self::AllToAllV => "alltoallv",
+            Self::Dispatch => "dispatch",
+            Self::Combine => "combine",
+            Self::Barrier => "barrier",
         }
     }
 
     /// Whether it is made of sends and receives, without a choice of algorithm.
     #[must_use]
     pub const fn is_point_to_point(self) -> bool {
-        matches!(self, Self::AllToAll | Self::SendRecv | Self::Gather | Self::Scatter)
+        matches!(
+            self,
+            Self::AllToAll
+                | Self::AllToAllV
+                | Self::SendRecv
+                | Self::Gather
+                | Self::Scatter
+                | Self::Dispatch
+                | Self::Combine
+        )
     }
 
     /// Whether values are combined on the way.
@@ -94,7 +120,9 @@ impl Operation {
     #[must_use]
     pub const fn bytes_per_count(self, ranks: u32) -> u64 {
         match self {
-            Self::AllGather | Self::ReduceScatter | Self::AllToAll | Self::Gather | Self::Scatter => ranks as u64,
+            Self::AllGather | Self::ReduceScatter | Self::AllToAll | Self::AllToAllV | Self::Gather | Self::Scatter => {
+                ranks as u64
+            }
             _ => 1,
         }
     }

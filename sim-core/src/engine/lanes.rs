@@ -46,7 +46,7 @@ impl<S: Store> Engine<S> {
         if op.repeat == 0 {
             lane.left = 0;
         } else {
-            load_chunk(lane, &self.layouts[lane.layout as usize]);
+            load_chunk(lane, &self.layouts[lane.layout as usize], op.span());
         }
     }
 
@@ -58,11 +58,11 @@ impl<S: Store> Engine<S> {
         lane.repetition += 1;
         if lane.repetition < op.repeat {
             let layout = &self.layouts[lane.layout as usize];
-            lane.chunk += op.stride;
+            lane.chunk += op.stride_or_span;
             if lane.chunk >= layout.chunks {
                 lane.chunk -= layout.chunks;
             }
-            load_chunk(lane, layout);
+            load_chunk(lane, layout, op.span());
             return true;
         }
         lane.pc += 1;
@@ -353,7 +353,7 @@ fn end_of(ends: Ends, i: u16, arena: &[u32]) -> u32 {
 }
 
 #[inline]
-fn load_chunk(lane: &mut LaneState, layout: &Layout) {
-    lane.left = layout.chunk_bytes(lane.turn, lane.chunk);
+fn load_chunk(lane: &mut LaneState, layout: &Layout, span: u32) {
+    lane.left = layout.span_bytes(lane.turn, lane.chunk, span);
     lane.slice = layout.slice_bytes(lane.left);
 }

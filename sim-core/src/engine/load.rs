@@ -344,6 +344,7 @@ impl<S: Store> Engine<S> {
         self.ops.reserve_exact(ops.len());
         for op in ops {
             let OpKind::Step { recv, send, cost } = &op.kind;
+            debug_assert!(op.repeat <= 1 || op.span <= 1, "an operation that repeats has one chunk a time");
             let (recv, recvs) = ends(recv, &self.recv_ends, at.recv_ends);
             let (send, sends) = ends(send, &self.send_ends, at.send_ends);
             self.ops.push(OpState {
@@ -355,7 +356,7 @@ impl<S: Store> Engine<S> {
                 cost: cost + at.costs as u32,
                 repeat: op.repeat,
                 chunk: op.chunk,
-                stride: op.stride,
+                stride_or_span: if op.repeat > 1 { op.stride } else { op.span },
             });
         }
     }

@@ -301,10 +301,16 @@ pub(crate) struct OpState {
     pub(crate) cost: u32,
     pub(crate) repeat: u32,
     pub(crate) chunk: u32,
-    pub(crate) stride: u32,
+    /// The stride of an operation that repeats, the span of one that does not.
+    pub(crate) stride_or_span: u32,
 }
 
 impl OpState {
+    /// Chunks of one repetition.
+    pub(crate) const fn span(&self) -> u32 {
+        if self.repeat > 1 { 1 } else { self.stride_or_span }
+    }
+
     pub(crate) const fn recv(&self) -> Ends {
         Ends { at: self.recv, count: self.recvs }
     }

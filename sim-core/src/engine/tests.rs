@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::{Forwarding, LinkModel, LinkSpec};
 use crate::program::{Layout, Program};
-use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
+use crate::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::{Rate, Span};
 
@@ -294,6 +294,39 @@ fn a_switch_reduces_and_multicasts() {
     assert!(ends.iter().all(|t| *t >= once * 2 && *t <= once * 2 + Span::from_ns(1)), "{ends:?} for {}", once * 2);
     let payload: Vec<u64> = outcome.links.iter().map(|l| l.payload / bytes).collect();
     assert_eq!(payload, [2, 1, 1, 1, 2, 1, 1, 1]);
+}
+
+#[test]
+fn a_tree_of_switches_reduces_upwards_and_copies_downwards() {
+    // Four devices with links up (0..4) and down (4..8) on two switches, these below a root: up 8, 9 and down 10, 11.
+    let rate = Rate::gbyte(100);
+    let network = Network::new(vec![LinkSpec::ideal(rate, Span::from_us(1)); 12]);
+    let link: Vec<[LinkId; 1]> = (0..12).map(|i| [LinkId(i)]).collect();
+    let route = |i: usize| &link[i][..];
+    let mut b = ProgramBuilder::new();
+    let cost = b.cost(Cost::default());
+    let inputs: Vec<(&[LinkId], usize)> = (0..4).map(|i| (route(i), 1 + i / 2)).collect();
+    let meetings = [
+        vec![(route(10), Onward::Meeting(3)), (route(11), Onward::Meeting(4))],
+        vec![(route(8), Onward::Meeting(0))],
+        vec![(route(9), Onward::Meeting(0))],
+        vec![(route(4), Onward::Receiver(0)), (route(5), Onward::Receiver(1))],
+        vec![(route(6), Onward::Receiver(2)), (route(7), Onward::Receiver(3))],
+    ];
+    let (send, recv) = b.connect_meetings(&inputs, &meetings, 2, &shape(Bytes::kib(64)));
+    let bytes = 1 << 20;
+    let layout = b.layout(Layout::whole(bytes));
+    for i in 0..4 {
+        let k = b.kernel(Span::ZERO, Span::ZERO);
+        b.lane(k, layout, |l| l.step(&[], &[send.start + i], cost, 1, 0, 0));
+        b.lane(k, layout, |l| l.step(&[recv.start + i], &[], cost, 1, 0, 0));
+    }
+    let (ends, outcome) = play::<RadixStore>(&network, &b.finish());
+    // Four links in a pipeline; every one carries the data once.
+    let once = rate.time_for(Bytes::new(bytes)) + Span::from_us(4);
+    assert!(ends.iter().all(|t| *t >= once && *t <= once + Span::from_ns(1)), "{ends:?} for {once}");
+    assert!(outcome.links.iter().all(|l| l.payload == bytes));
+    assert!(outcome.faults.is_empty());
 }
 
 #[test]

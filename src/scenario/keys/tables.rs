@@ -5,11 +5,24 @@ use super::{CATALOGUE, KeySpec, Kind, TableSpec, key};
 
 pub(super) const COUNT: Kind = Kind::Integer(1, 1_000_000);
 
-/// The names of operations, as nccl-tests spells them.
-pub(crate) const OPERATIONS: &[&str] =
-    &["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter"];
-/// NCCL's algorithms that are modelled.
-pub(crate) const ALGORITHMS: &[&str] = &["ring", "tree", "nvls", "nvls_tree", "pat", "collnet_direct", "collnet_chain"];
+/// The names of operations, as nccl-tests spells them, and those it doesn't have.
+pub(crate) const OPERATIONS: &[&str] = &[
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "alltoall",
+    "alltoallv",
+    "broadcast",
+    "reduce",
+    "sendrecv",
+    "gather",
+    "scatter",
+    "dispatch",
+    "combine",
+    "barrier",
+];
+/// The algorithms that can be forced.
+pub(crate) const ALGORITHMS: &[&str] = sim_collectives::algorithms::NAMES;
 /// NCCL's protocols.
 pub(crate) const PROTOCOLS: &[&str] = &["LL", "LL128", "Simple"];
 /// nccl-tests' data types.
@@ -226,8 +239,9 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
         key("ranks", COUNT, "Use the first so many GPUs. Without it, all."),
         key(
             "group",
-            Kind::List(&Kind::Integer(0, 10_000_000)),
-            "The GPUs that take part, by rank number. Excludes `ranks`.",
+            Kind::Ranks,
+            "The GPUs that take part, by rank number, in the order of their numbers in the group; ranges may have a \
+             stride (\"0-31/8\" is 0, 8, 16, 24). Excludes `ranks`.",
         ),
         key(
             "root",
@@ -235,11 +249,37 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
             "Root of broadcast, reduce, gather and scatter: its number in the group.",
         )
         .default("0"),
-        key("algorithm", Kind::Choice(ALGORITHMS), "Forces an algorithm. Without it, what NCCL would choose."),
+        key(
+            "algorithm",
+            Kind::Choice(ALGORITHMS),
+            "Forces an algorithm, or the rule by which a serving engine chooses (vllm, tensorrt_llm). Without it, what \
+             NCCL would choose.",
+        ),
         key("protocol", Kind::Choice(PROTOCOLS), "Forces a protocol. Without it, what NCCL would choose."),
         key("channels", Kind::Integer(1, 64), "Forces a number of channels. Without it, what NCCL would choose."),
         key("iterations", Kind::Integer(1, 1_000_000), "Operations that are timed, back to back.").default("20"),
         key("warmup", Kind::Integer(0, 1_000_000), "Operations before those that are timed.").default("1"),
+        key(
+            "with_previous",
+            Kind::Boolean,
+            "Runs at the same time as the collective before it, size by size, and shares the links with it.",
+        )
+        .default("false"),
+        key(
+            "matrix",
+            Kind::List(&Kind::List(&Kind::Size(true))),
+            "alltoallv: what each rank sends to each, a row a sender. Excludes the sizes, which follow from it.",
+        ),
+        key(
+            "skew",
+            Kind::Number(0.0, 16.0),
+            "alltoallv: every rank sends to rank j in proportion to (j + 1)^-skew; 0 is even.",
+        ),
+        key("tokens", COUNT, "dispatch and combine: tokens of a rank. Excludes the sizes, which follow from it."),
+        key("hidden", COUNT, "dispatch and combine: elements of a token.").default("7168"),
+        key("experts", COUNT, "dispatch and combine: experts, spread evenly over the ranks.").default("256"),
+        key("top_k", Kind::Integer(1, 1024), "dispatch and combine: experts of a token.").default("8"),
+        key("top_nodes", COUNT, "dispatch and combine: most nodes of a token. Without it, any."),
     ],
 };
 

@@ -1,12 +1,15 @@
 //! A collective operation over a sweep of sizes.
 
-use sim_collectives::nccl::{Algorithm, Datatype, Operation, Protocol};
+use sim_collectives::algorithms::{Name, by_name};
+use sim_collectives::nccl::{Algorithm as Library, Datatype, Operation, Protocol};
 use sim_core::units::Bytes;
 use sim_topology::Fabric;
 
 use super::super::quantity;
-use super::super::tree::{Node, Value};
+use super::super::tree::Node;
 use super::super::view::View;
+use super::group::group;
+use super::traffic::{self, Uneven};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
 
 /// A collective operation, run at each of some sizes.
@@ -27,7 +30,7 @@ pub struct Collective {
     /// The root, as an index into `group`.
     pub root: u32,
     /// A forced algorithm.
-    pub algorithm: Option<Algorithm>,
+    pub algorithm: Option<Name>,
     /// A forced protocol.
     pub protocol: Option<Protocol>,
     /// A forced number of channels.
@@ -36,13 +39,18 @@ pub struct Collective {
     pub iterations: u32,
     /// Operations before those that are timed.
     pub warmup: u32,
+    /// What goes where.
+    pub uneven: Uneven,
+    /// Whether it runs at the same time as the collective before it.
+    pub with_previous: bool,
     /// Where the scenario says what to run: the forced algorithm or protocol, else the operation.
     pub place: Option<Place>,
 }
 
 /// Reads and checks a collective; without a fabric only what needs none.
 pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Diagnostics) -> Option<Collective> {
-    let sizes = sizes(view, out);
+    let op: Option<Operation> = view.choice("op").and_then(|op| op.parse().ok());
+    let sizes = sizes(view, op, out);
     exclusive(view, "group", &["ranks"], out);
     let fabric = fabric?;
     let group = group(view, fabric, out)?;
@@ -56,8 +64,10 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         out.push(fault);
         return None;
     }
-    let op: Operation = view.choice("op")?.parse().ok()?;
+    let op = op?;
     without_effect(view, op, out);
+    let uneven = traffic::uneven(view, op, group.len() as u32, out)?;
+    let sizes = uneven.size(group.len() as u32).map(|size| vec![size]).or(sizes);
     Some(Collective {
         name: view.text("name").map(str::to_owned),
         op,
@@ -71,24 +81,39 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         channels: view.integer("channels"),
         iterations: view.integer("iterations")?,
         warmup: view.integer("warmup")?,
+        uneven,
+        with_previous: view.boolean("with_previous"),
         place: ["algorithm", "protocol", "op"].iter().find_map(|key| Some(view.node(key)?.place.clone())),
     })
 }
 
 /// Warns of what is forced on an operation that has no such choice.
 fn without_effect(view: &View<'_>, op: Operation, out: &mut Diagnostics) {
-    let idle: &[(&str, &str)] = match op {
-        Operation::SendRecv => &[
-            ("algorithm", "it is made of sends and receives, which know no algorithms"),
-            ("channels", "a message takes as many channels as it has parts"),
-        ],
-        op if op.is_point_to_point() => &[("algorithm", "it is made of sends and receives, which know no algorithms")],
-        _ => &[],
-    };
+    // An algorithm of sends and receives is the same whatever it is called.
+    let named = view.choice("algorithm").and_then(by_name);
+    let messages = op.is_point_to_point() && named.is_some_and(|a| a.name().parse::<Library>().is_ok());
+    let only = |key: &'static str, whose: &'static str, yes: bool| (!yes).then_some((key, whose));
+    let experts = matches!(op, Operation::Dispatch | Operation::Combine);
+    let (of_v, of_experts) = ("it is for alltoallv", "it is for dispatch and combine");
+    let idle = [
+        messages.then_some(("algorithm", "it is made of sends and receives, which know none of NCCL's algorithms")),
+        (op == Operation::SendRecv).then_some(("channels", "a message takes as many channels as it has parts")),
+        only("matrix", of_v, op == Operation::AllToAllV),
+        only("skew", of_v, op == Operation::AllToAllV),
+        only("tokens", of_experts, experts),
+        only("hidden", of_experts, experts),
+        only("experts", of_experts, experts),
+        only("top_k", of_experts, experts),
+        only("top_nodes", of_experts, experts),
+        only("sizes", "a barrier has no size", op != Operation::Barrier),
+        only("min", "a barrier has no size", op != Operation::Barrier),
+        only("max", "a barrier has no size", op != Operation::Barrier),
+    ];
+    let idle = idle.into_iter().flatten();
     for (key, why) in idle {
         if let Some(node) = view.node(key) {
             let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect on {op}"));
-            out.push(fault.at(node.place.clone(), *why));
+            out.push(fault.at(node.place.clone(), why));
         }
     }
 }
@@ -119,8 +144,17 @@ pub(in crate::scenario) fn exclusive(view: &View<'_>, key: &str, others: &[&str]
     }
 }
 
-fn sizes(view: &View<'_>, out: &mut Diagnostics) -> Option<Vec<Bytes>> {
+fn sizes(view: &View<'_>, op: Option<Operation>, out: &mut Diagnostics) -> Option<Vec<Bytes>> {
     exclusive(view, "sizes", &["min", "max", "factor"], out);
+    exclusive(view, "tokens", &["sizes", "min", "max", "factor"], out);
+    if op == Some(Operation::Barrier) {
+        return Some(vec![Bytes::ZERO]);
+    }
+    if let (Some(Operation::Dispatch | Operation::Combine), Some(tokens)) = (op, view.integer::<u64>("tokens")) {
+        let datatype = datatype(view.choice("datatype").unwrap_or_default());
+        let token = traffic::token(view.integer("hidden")?, datatype.bytes(), datatype == Datatype::Fp8);
+        return Some(vec![Bytes::new(tokens.saturating_mul(token))]);
+    }
     if let Some(node) = view.node("sizes") {
         let list: Vec<Bytes> = view.items("sizes").iter().filter_map(quantity::size).collect();
         if node.as_array().is_some_and(<[Node]>::is_empty) {
@@ -151,46 +185,6 @@ fn sizes(view: &View<'_>, out: &mut Diagnostics) -> Option<Vec<Bytes>> {
 fn sweep(min: Bytes, max: Bytes, factor: u64) -> Vec<Bytes> {
     let next = |size: &Bytes| size.get().checked_mul(factor).filter(|n| *n > size.get()).map(Bytes::new);
     core::iter::successors(Some(min), next).take_while(|size| *size <= max).collect()
-}
-
-fn group(view: &View<'_>, fabric: &Fabric, out: &mut Diagnostics) -> Option<Vec<u32>> {
-    if view.node("group").is_none() {
-        return super::ranks(view, fabric, 2, out).map(|n| (0..n).collect());
-    }
-    let items = view.items("group");
-    let gpus = fabric.gpus().len();
-    let mut seen = vec![false; gpus];
-    let mut group = Vec::with_capacity(items.len());
-    let faults_before = out.list.len();
-    for item in items {
-        let Value::Integer(Some(rank)) = item.value else { continue };
-        match usize::try_from(rank).ok().filter(|r| *r < gpus) {
-            Some(index) if !seen[index] => {
-                seen[index] = true;
-                group.push(index as u32);
-            }
-            Some(_) => {
-                let fault = Diagnostic::new(Code::OutOfRange, format!("rank {rank} is in the group twice"));
-                out.push(fault.at(item.place.clone(), "again"));
-            }
-            None => {
-                let fault = Diagnostic::new(Code::UnknownDevice, format!("there is no rank {rank}"));
-                out.push(fault.at(item.place.clone(), format!("ranks go from 0 to {}", gpus.saturating_sub(1))));
-            }
-        }
-    }
-    if out.list.len() > faults_before {
-        return None;
-    }
-    if group.len() < 2 {
-        let fault = Diagnostic::new(Code::OutOfRange, "a group needs at least 2 ranks");
-        out.push(match view.node("group") {
-            Some(Node { place, .. }) => fault.at(place.clone(), format!("it has {}", group.len())),
-            None => fault,
-        });
-        return None;
-    }
-    Some(group)
 }
 
 #[cfg(test)]

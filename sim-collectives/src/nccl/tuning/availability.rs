@@ -47,6 +47,7 @@ pub(super) fn check<'a>(
 fn implemented(operation: Operation, algorithm: Algorithm, protocol: Protocol, version: Version) -> Result<(), Reason> {
     use Algorithm::{CollNetChain, CollNetDirect, Nvls, NvlsTree, Pat, Ring, Tree};
     let since = match (operation, algorithm) {
+        (Operation::Barrier, _) => return Err(Reason::NotForOperation(operation)),
         (_, Ring) | (Operation::AllReduce, Tree | CollNetDirect | CollNetChain | Nvls | NvlsTree) => 18,
         (Operation::AllGather | Operation::ReduceScatter, Nvls) => 19,
         (Operation::AllGather | Operation::ReduceScatter, CollNetDirect) => 20,

@@ -1,0 +1,98 @@
+//! CollNetDirect: every GPU near a NIC is a head that reduces its part of the node's data, the network's switches reduce
+//! the heads' (SHARP), and every head hands its part to all GPUs of the node.
+//!
+//! Three steps whatever the number of nodes. With g GPUs a node, all of them heads, a GPU's NVLink carries 2(g − 1)/g·S in
+//! each direction and its NIC S/g: 3α + (2g − 1)/g·S/β where all are alike.
+
+use super::{Algorithm, ClosedForm, Limit};
+use crate::call::Call;
+use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
+use crate::nccl::{Operation, Protocol};
+
+/// In-network reduction among the heads of all nodes.
+#[derive(Debug)]
+pub(super) struct CollNetDirect;
+
+/// Heads of a node: no more than its GPUs.
+fn heads(call: &Call) -> u32 {
+    let least = call.group.nodes().iter().map(Vec::len).min().unwrap_or(1) as u32;
+    call.heads.clamp(1, least)
+}
+
+impl Algorithm for CollNetDirect {
+    fn name(&self) -> &'static str {
+        "collnet_direct"
+    }
+
+    fn can(&self, operation: Operation, call: &Call) -> bool {
+        operation == Operation::AllReduce && call.group.nodes().len() > 1
+    }
+
+    fn limit(&self, _protocol: Protocol) -> Option<Limit> {
+        Some(Limit { parameter: "simple.rate_gbps", planned: true, bus: false, words: "channel rate" })
+    }
+
+    fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
+        let heads = heads(call);
+        for work in &call.channels {
+            let layout = lanes.layout(work.equal_loops_of(heads));
+            let networks: Vec<u32> = (0..heads as usize)
+                .map(|head| {
+                    let members = call.group.nodes().iter().map(|node| node[head]).collect();
+                    lanes.connect(Peers::Network { members }, work.channel, work.slots)
+                })
+                .collect();
+            for (at, node) in call.group.nodes().iter().enumerate() {
+                let mut connect = |from: u32, to: u32| {
+                    let peers = if from == to {
+                        Peers::Local { rank: from }
+                    } else {
+                        Peers::Pair { from, to, rail: Rail::Own }
+                    };
+                    End::of(lanes.connect(peers, work.channel, work.slots))
+                };
+                // Members begin with different heads, and heads with different members, so that they don't all wait for one.
+                // Ports serve what begins there in the order of these connections. A head's own data stay in its memory.
+                let members = node.len();
+                let mut ends = vec![vec![(End::of(0), End::of(0)); members]; heads as usize];
+                for place in 0..members {
+                    for head in (1..=heads as usize).map(|d| (place + d) % heads as usize) {
+                        ends[head][place].0 = connect(node[place], node[head]);
+                    }
+                }
+                for head in 0..heads as usize {
+                    for place in (1..=members).map(|d| (head + d) % members) {
+                        ends[head][place].1 = connect(node[head], node[place]);
+                    }
+                }
+                for (place, rank) in node.iter().enumerate() {
+                    let first = (place as u32 + 1) % heads;
+                    let around = || (0..heads).map(|i| ((first + i) % heads) as usize);
+                    let wide = Work::Spread { width: heads as u16 };
+                    let op = |action| LaneOp::new(action, wide, first).spread();
+                    let scatter = around().fold(op(Action::REDUCE_SEND), |op, h| op.send(ends[h][place].0));
+                    let gather = around().fold(op(Action::STORE), |op, h| op.recv(ends[h][place].1));
+                    lanes.lane(*rank, work.channel, layout, &[scatter]);
+                    lanes.lane(*rank, work.channel, layout, &[gather]);
+                    if let (Some(network), Some(ends)) = (networks.get(place), ends.get(place)) {
+                        let network = End { connection: *network, side: at as u32 };
+                        let op = |work| LaneOp::new(Action::FORWARD, work, place as u32);
+                        let up = ends.iter().fold(op(Work::Tree), |op, (to, _)| op.recv(*to)).send(network);
+                        let members = (1..=ends.len()).map(|d| ends[(place + d) % ends.len()].1);
+                        let down = members.fold(op(wide).recv(network), LaneOp::send);
+                        lanes.lane(*rank, work.channel, layout, &[up]);
+                        lanes.lane(*rank, work.channel, layout, &[down]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {
+        let nodes = call.group.nodes();
+        let g = nodes[0].len() as u32;
+        let all = heads(call) == g && nodes.iter().all(|node| node.len() as u32 == g);
+        let part = call.channels.first()?.bytes.div_ceil(u64::from(g));
+        all.then(|| ClosedForm { steps: if g > 1 { 3 } else { 1 }, bytes: u64::from(2 * g - 1) * part })
+    }
+}

@@ -1,0 +1,59 @@
+//! Low-latency dispatch and combine, as expert-parallel decoding uses them: every rank writes each token straight to the
+//! rank of each of its experts, all at once, without relays.
+//!
+//! A token goes out once per expert, T·K/n of them to every rank: α + (n − 1)·m/β with m = T·K/n tokens.
+
+use super::one_shot::{arriving, full_mesh};
+use super::{Algorithm, ClosedForm, Cut};
+use crate::call::Call;
+use crate::lanes::{Action, End, LaneOp, LaneSink, Work};
+use crate::nccl::Operation;
+
+/// Everyone to everyone, tokens as they are.
+#[derive(Debug)]
+pub(super) struct LowLatency;
+
+impl Algorithm for LowLatency {
+    fn name(&self) -> &'static str {
+        "low_latency"
+    }
+
+    fn can(&self, operation: Operation, _call: &Call) -> bool {
+        matches!(operation, Operation::Dispatch | Operation::Combine)
+    }
+
+    fn cut(&self) -> Cut {
+        Cut::Whole("direct")
+    }
+
+    fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
+        let n = call.group.ranks();
+        for work in call.channels.iter().take(1) {
+            let to = full_mesh(lanes, n, work.channel, work.slots);
+            let work = &crate::call::ChannelWork { bytes: call.routed.to_experts, ..work.clone() };
+            let layout = lanes.layout(work.parts_of(n));
+            for rank in 0..n {
+                let others = (rank + 1) % n;
+                let send = |op: LaneOp| to[rank as usize].iter().fold(op, |op, (_, c)| op.send(End::of(*c)));
+                let recv = |op: LaneOp| arriving(&to, rank).fold(op, LaneOp::recv);
+                let op = |action, work, chunk| LaneOp::new(action, work, chunk);
+                let ops = if n == 1 {
+                    vec![op(Action::REDUCE_STORE, Work::Direct, 0)]
+                } else if operation == Operation::Dispatch {
+                    // A block is named by whose tokens it holds.
+                    let out = send(op(Action::REDUCE_STORE, Work::Direct, rank));
+                    vec![out, recv(op(Action::STORE, Work::Free, others).spread())]
+                } else {
+                    let out = send(op(Action::REDUCE_SEND, Work::Direct, others).spread());
+                    vec![out, recv(op(Action::REDUCE_STORE, Work::Free, rank))]
+                };
+                lanes.lane(rank, work.channel, layout, &ops);
+            }
+        }
+    }
+
+    fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {
+        let n = call.group.ranks();
+        Some(ClosedForm { steps: u32::from(n > 1), bytes: u64::from(n - 1) * call.routed.to_experts })
+    }
+}
