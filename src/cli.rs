@@ -16,6 +16,7 @@ mod folder;
 mod import;
 mod init;
 mod interrupt;
+mod measured;
 mod output;
 mod path;
 mod play;

@@ -5,6 +5,8 @@
 //! replace them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
 use sim_core::program::Cost;
@@ -94,6 +96,41 @@ pub enum ProfileError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     parameters: Vec<Parameter>,
+    read: Option<Read>,
+}
+
+/// Which of the values have been asked for, shared by clones. It is no part of what they are, so that all are equal.
+#[derive(Clone, Debug)]
+struct Read(Arc<[AtomicBool]>);
+
+impl PartialEq for Read {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Origin {
+    /// Its letter in tables: S, M, F or A.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Spec => 'S',
+            Self::Measured => 'M',
+            Self::Fitted => 'F',
+            Self::Assumed => 'A',
+        }
+    }
+
+    /// The word, as in profiles.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spec => "spec",
+            Self::Measured => "measured",
+            Self::Fitted => "fitted",
+            Self::Assumed => "assumed",
+        }
+    }
 }
 
 impl Timing {
@@ -122,7 +159,7 @@ impl Timing {
                 })
             })
             .collect();
-        Self { parameters }
+        Self { parameters, read: None }
     }
 
     /// No cost beyond the wire: what closed forms assume.
@@ -141,6 +178,25 @@ impl Timing {
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The same, keeping a record of its own of the values that are asked for.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.read = Some(Read(self.parameters.iter().map(|_| AtomicBool::new(false)).collect()));
+        self
+    }
+
+    /// The values that have been asked for since [`watched`](Self::watched), in order of name: what a prediction rests on.
+    #[must_use]
+    pub fn read(&self) -> Vec<&Parameter> {
+        let Some(Read(read)) = &self.read else { return Vec::new() };
+        self.parameters
+            .iter()
+            .zip(read.iter())
+            .filter(|(_, seen)| seen.load(Ordering::Relaxed))
+            .map(|(p, _)| p)
+            .collect()
     }
 
     /// Replaces a value.
@@ -163,8 +219,12 @@ impl Timing {
     }
 
     fn get(&self, group: &str, key: &str) -> f64 {
-        let is = |p: &&Parameter| p.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('.')) == Some(key);
-        self.parameters.iter().find(is).map_or(0.0, |p| p.value)
+        let is = |p: &Parameter| p.name.strip_prefix(group).and_then(|rest| rest.strip_prefix('.')) == Some(key);
+        let Some(at) = self.parameters.iter().position(is) else { return 0.0 };
+        if let Some(Read(read)) = &self.read {
+            read[at].store(true, Ordering::Relaxed);
+        }
+        self.parameters[at].value
     }
 
     /// Time from the start of a kernel to its first operation.
@@ -355,6 +415,23 @@ mod tests {
             Timing::builtin(86, "roce").get("simple", "rate_gbps"),
             Timing::builtin(80, "roce").get("simple", "rate_gbps")
         );
+    }
+
+    #[test]
+    fn what_is_read_is_known() {
+        let timing = Timing::builtin(90, "infiniband");
+        assert!(timing.read().is_empty());
+        let timing = timing.watched();
+        let (_, clone) = (timing.launch(), timing.clone());
+        let _ = clone.call(CallShape {
+            protocol: Protocol::Ll,
+            threads: 512,
+            heads: 0,
+            between_nodes: false,
+            planned_gbps: 1.0,
+        });
+        assert_eq!(timing.read().iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["launch.kernel_us"]);
+        assert_eq!(timing, Timing::builtin(90, "infiniband").watched());
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! `compare`: predicted beside measured.
 
-mod cluster;
 mod gates;
-mod guess;
 mod log;
 
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use sim_collectives::nccl::Operation;
 use sim_report::compare::{LogComparison, Summary};
 use sim_report::plot::busbw_chart;
 use sim_report::result::{CompareResults, Envelope, Warning};
@@ -18,9 +15,9 @@ use super::args::{self, Format, Output, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::folder::Folder;
+use super::measured::Request;
 use super::output;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
-use crate::scenario::{Input, Setting};
 
 /// The files that `--out` gets.
 const NAMES: &[&str] = &["result.json", "compare.csv", "chart.svg"];
@@ -63,17 +60,6 @@ Examples:
   fabricsim compare nccl.log --system hgx-h100 --nodes 2
   fabricsim compare a.log b.log --scenario cluster.toml --max-mape 15%
   mpirun ... all_reduce_perf -b 8 -e 8G -f 2 | tee nccl.log; fabricsim compare nccl.log --system hgx-h100";
-
-/// What a comparison is asked for, checked.
-#[derive(Debug)]
-struct Request {
-    /// The cluster's scenario, or flags only.
-    input: Input,
-    /// The flags of the cluster as keys; what is not among them comes from the log.
-    settings: Vec<Setting>,
-    /// The operation.
-    op: Option<Operation>,
-}
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input = args::input(args.scenario.as_ref())?;

@@ -1,0 +1,179 @@
+//! Measurements and the clusters that they were made on: what `compare` and `fit` share.
+
+mod cluster;
+mod guess;
+
+use std::fs::File;
+use std::path::Path;
+
+use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
+use sim_report::nccl_log::{self, DataType, LogError, LogErrorKind, NcclLog, OperationSource, Row, Table};
+use sim_report::result::Warning;
+
+use super::context::{Context, warnings};
+use super::fault::{Exit, Failure};
+use super::play::failure;
+use crate::diagnostic::{Code, Diagnostic, counted, shorten};
+use crate::scenario::{Input, Loaded, Setting};
+use crate::simulate::RunError;
+
+/// What is told about the cluster and the operation beside the logs.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The cluster's scenario, or flags only.
+    pub(super) input: Input,
+    /// The flags of the cluster as keys; what is not among them comes from the log.
+    pub(super) settings: Vec<Setting>,
+    /// The operation.
+    pub(super) op: Option<Operation>,
+}
+
+/// A table of a log on the cluster that it was measured on.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// The table, with what it leaves open filled in.
+    pub(super) table: Table,
+    /// The operation.
+    pub(super) op: Operation,
+    /// Ranks.
+    pub(super) ranks: u32,
+    /// The cluster.
+    pub(super) loaded: Loaded,
+}
+
+impl Case {
+    /// Calls before the timed ones, and timed ones.
+    pub(super) fn calls(&self) -> (u32, u32) {
+        (self.table.parameters.warmup_iters.unwrap_or(1), self.table.parameters.iters.unwrap_or(20))
+    }
+
+    /// What the call of a row asks for.
+    pub(super) fn request(&self, row: &Row) -> sim_collectives::Request {
+        let mut request = sim_collectives::Request::new(self.op, row.bytes);
+        request.element = Element { datatype: datatype(row.dtype), reduction: reduction(row.redop.as_deref()) };
+        request.root = row.root.unwrap_or(0).min(self.ranks - 1);
+        request
+    }
+}
+
+/// Reads a log; `-` is standard input.
+pub(super) fn read(path: &Path, name: &str) -> Result<NcclLog, Failure> {
+    let limits = nccl_log::Limits::default();
+    if path.as_os_str() == "-" {
+        return nccl_log::read_from(std::io::stdin().lock(), None, &limits).map_err(|e| unreadable(name, &e));
+    }
+    let io = |error: &std::io::Error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => error.to_string(),
+        };
+        let fault = Diagnostic::new(Code::BadLog, format!("cannot read `{}`: {why}", shorten(name)));
+        Failure::of(Exit::Unreadable, fault)
+    };
+    if path.is_dir() {
+        return Err(io(&std::io::Error::other("it is a folder; name the logs in it")));
+    }
+    let file = File::open(path).map_err(|e| io(&e))?;
+    let base = path.file_name().map(|n| n.to_string_lossy().into_owned());
+    nccl_log::read_from(file, base.as_deref(), &limits).map_err(|e| unreadable(name, &e))
+}
+
+fn unreadable(name: &str, error: &LogError) -> Failure {
+    let mut fault = Diagnostic::new(Code::BadLog, format!("cannot use `{}`: {}", shorten(name), error.message));
+    if error.kind != LogErrorKind::Io {
+        let text = if error.text.is_empty() { String::new() } else { format!(": {}", error.text) };
+        fault = fault.note(format!("{}:{}:{}{text}", shorten(name), error.line, error.column));
+        fault = fault.note(format!("expected: {}", error.expected));
+    }
+    Failure::of(Exit::Unreadable, fault.maybe_help(error.hint.clone()))
+}
+
+/// A table with its cluster. What was not told but taken from the log is said on standard error and goes to `notes`, as
+/// do the cluster's warnings.
+pub(super) fn case(
+    name: &str,
+    log: &NcclLog,
+    table: &Table,
+    request: &Request,
+    context: &Context,
+    notes: &mut Vec<Warning>,
+) -> Result<Case, Failure> {
+    let mut taken = Vec::new();
+    let found = find(name, log, table, request, context, &mut taken);
+    if !taken.is_empty() {
+        let message = format!("{name}: from the log: {}", taken.join(", "));
+        context.note(&format!("note: {message}"));
+        let hint = Some("flags win: --system, --nodes, --transport, --nccl".to_owned());
+        notes.push(Warning { code: Code::Assumed.id().to_owned(), message, hint });
+    }
+    let case = found?;
+    notes.extend(warnings(&case.loaded.diagnostics));
+    Ok(case)
+}
+
+fn find(
+    name: &str,
+    log: &NcclLog,
+    table: &Table,
+    request: &Request,
+    context: &Context,
+    taken: &mut Vec<String>,
+) -> Result<Case, Failure> {
+    let usage = |code, message: String, help: &str| Failure::of(Exit::Usage, Diagnostic::new(code, message).help(help));
+    let mut table = table.clone();
+    if let Some(op) = request.op {
+        table.operation = sim_report::metrics::Operation::ALL.into_iter().find(|o| o.name() == op.name());
+    } else if matches!(table.operation_source, OperationSource::Guess | OperationSource::FileName)
+        && let Some(op) = table.operation
+    {
+        taken.push(format!("operation {op}"));
+    }
+    let Some(named) = table.operation else {
+        return Err(usage(Code::BadArgument, format!("which operation is in `{name}`?"), "give it: --op all_reduce"));
+    };
+    let op: Operation = match named.name().parse() {
+        // A log of alltoallv doesn't say who sent how much to whom.
+        Ok(op) if op != Operation::AllToAllV => op,
+        _ => return Err(failure(&RunError::NotModelled(named.to_string()), None)),
+    };
+    if table.ranks == Some(1) {
+        let message = format!("`{name}` is of one rank: a copy within a GPU, in which no link takes part");
+        return Err(usage(Code::Unsupported, message, "compare runs of two ranks or more"));
+    }
+    let loaded = cluster::load(name, log, &table, request, context, taken)?;
+    let gpus = loaded.scenario.gpus();
+    let ranks = table.ranks.unwrap_or(gpus);
+    if ranks > gpus || ranks < 2 {
+        let message = format!("`{name}` has {ranks} ranks, and the cluster {}", counted(gpus, "GPU"));
+        return Err(usage(Code::NotDivisible, message, "set --nodes higher"));
+    }
+    if table.ranks.is_none() {
+        taken.push(format!("{ranks} ranks, since the cluster has so many GPUs"));
+        table.ranks = Some(ranks);
+    }
+    Ok(Case { table, op, ranks, loaded })
+}
+
+const fn datatype(of: DataType) -> Datatype {
+    match of {
+        DataType::Int8 | DataType::Uint8 => Datatype::Int8,
+        DataType::Int32 | DataType::Uint32 => Datatype::Int32,
+        DataType::Int64 | DataType::Uint64 => Datatype::Int64,
+        DataType::Half => Datatype::Half,
+        DataType::Float => Datatype::Float,
+        DataType::Double => Datatype::Double,
+        DataType::Bfloat16 => Datatype::Bfloat16,
+        DataType::F8e4m3 | DataType::F8e5m2 => Datatype::Fp8,
+    }
+}
+
+fn reduction(redop: Option<&str>) -> Reduction {
+    match redop {
+        Some("prod") => Reduction::Prod,
+        Some("min") => Reduction::Min,
+        Some("max") => Reduction::Max,
+        Some("avg") => Reduction::Avg,
+        _ => Reduction::Sum,
+    }
+}
