@@ -1,0 +1,112 @@
+//! The accuracy check: published nccl-tests runs beside predictions, row by row.
+//!
+//! The runs are in `tests/data/nccl-runs`, re-rendered from their numbers, each with the scenario of its cluster. A run names the
+//! groups of timing parameters that were fitted on it; where it has a profile that was fitted without its cluster
+//! (`tests/data/left-out`), it is scored with that, and otherwise the score is marked as in-sample.
+//!
+//! - `cargo test --test accuracy` holds the figures to `accuracy.toml` and the tables of `docs/accuracy.md` and `docs/accuracy-rows.md`.
+//! - `UPDATE_DOCS=1 REASON="why" cargo test --test accuracy` writes them.
+//! - `RUNS=h100-2n16,b200 cargo test --test accuracy -- --nocapture` only prints the figures of runs with these words in their names;
+//!   with `ROWS=1` each row too; with `FULL=1` the rows that are left out otherwise.
+
+mod accepted;
+mod family;
+mod pages;
+mod run;
+mod score;
+
+use rayon::prelude::*;
+
+use crate::run::{Health, is_set};
+use crate::score::{BANDS, Figures, Scored};
+
+/// Runs of 8 and 2×8 healthy H100 that hold the project to its figures: median absolute error in %, of sizes above
+/// 64 MiB and of sizes to 64 KiB.
+const HELD: &[&str] = &[
+    "h100-1n8-aws-p5-nvls-allreduce",
+    "h100-1n8-dgx-nvls-allreduce",
+    "h100-2n16-dell-ndr-allreduce",
+    "h100-2n16-ndr-default-allreduce",
+    "h100-2n16-oci-roce-allreduce",
+];
+const LARGE_LIMIT: f64 = 5.0;
+const SMALL_LIMIT: f64 = 30.0;
+
+fn print(s: &Scored, seconds: f64) {
+    let cells = BANDS.map(|band| Figures::cell(Figures::of(&s.errors(band))));
+    println!("{:45} {:>22} {:>22} {:>22}  {:4.1} s", s.run.id, cells[0], cells[1], cells[2], seconds);
+    if is_set("ROWS") {
+        for r in &s.rows {
+            println!(
+                "    {:>12} {:24} {:12.1} {:12.1} {:+7.1} %",
+                r.measured.bytes,
+                r.how,
+                r.measured.us,
+                r.predicted,
+                r.error()
+            );
+        }
+    }
+}
+
+fn scored() -> Vec<Scored> {
+    let one = |run: &run::Run| {
+        let start = std::time::Instant::now();
+        let scored = score::score(run);
+        print(&scored, start.elapsed().as_secs_f64());
+        scored
+    };
+    let mut runs = run::all();
+    // The longest first, so that none is begun when the others are done.
+    runs.sort_by_key(|run| std::cmp::Reverse(run.work()));
+    let mut all: Vec<Scored> = runs.iter().par_bridge().map(one).collect();
+    all.sort_by(|a, b| a.run.id.cmp(&b.run.id));
+    all
+}
+
+#[test]
+fn predictions_hold_against_published_runs() {
+    let all = scored();
+    if is_set("RUNS") || is_set("FULL") {
+        return;
+    }
+    assert!(all.len() >= 90, "{} runs", all.len());
+    let update = is_set("UPDATE_DOCS");
+    if update {
+        accepted::write(&all);
+        accepted::check_reasons();
+    }
+    let differences = accepted::differences(&all);
+    assert!(
+        differences.is_empty(),
+        "the accuracy is not what accuracy.toml accepts:\n{}\nUPDATE_DOCS=1 REASON=\"why\" cargo test --test accuracy",
+        differences.join("\n")
+    );
+    pages::renew(&all, update);
+    hold(&all);
+}
+
+#[test]
+fn figures_change_with_a_reason() {
+    // While figures are written, the other test looks.
+    if !is_set("UPDATE_DOCS") {
+        accepted::check_reasons();
+    }
+}
+
+/// The runs of [`HELD`] keep their limits, without parameters that were fitted on them.
+fn hold(all: &[Scored]) {
+    for id in HELD {
+        let s = all.iter().find(|s| s.run.id == *id).unwrap_or_else(|| panic!("{id} is missing"));
+        assert!(s.run.health() == Health::Healthy && !s.in_sample, "{id} is scored with parameters fitted on it");
+        for (band, limit) in [(BANDS[2], LARGE_LIMIT), (BANDS[0], SMALL_LIMIT)] {
+            if let Some(figures) = Figures::of(&s.errors(band)) {
+                assert!(
+                    figures.absolute <= limit,
+                    "{id}: median absolute error {:.1} % is above {limit} %",
+                    figures.absolute
+                );
+            }
+        }
+    }
+}

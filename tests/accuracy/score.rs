@@ -1,0 +1,157 @@
+//! Predictions beside a run's rows, and their figures by band.
+
+use std::fs;
+
+use fabricsim::scenario::{Input, Loaded, Scenario, Setting};
+use fabricsim::simulate::predict;
+use rayon::prelude::*;
+use serde::Deserialize;
+use sim_collectives::Request;
+use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
+use sim_core::engine::Limits;
+use sim_core::units::Bytes;
+use sim_report::compare::BandName;
+
+use crate::run::{Measured, Run, root};
+
+/// A row: what was measured and predicted, and what was predicted to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) measured: Measured,
+    pub(crate) predicted: f64,
+    pub(crate) how: String,
+}
+
+impl Row {
+    /// Error in percent, signed: above zero where the prediction is too slow.
+    pub(crate) fn error(&self) -> f64 {
+        (self.predicted / self.measured.us - 1.0) * 100.0
+    }
+}
+
+/// A run with its rows played.
+#[derive(Clone, Debug)]
+pub(crate) struct Scored {
+    pub(crate) run: Run,
+    pub(crate) nodes: u32,
+    pub(crate) gpu: String,
+    pub(crate) rows: Vec<Row>,
+    /// Parameters were fitted on it, and those are in use.
+    pub(crate) in_sample: bool,
+    /// What a profile without its cluster came from.
+    pub(crate) note: String,
+}
+
+pub(crate) const BANDS: [BandName; 3] = [BandName::Small, BandName::Mid, BandName::Large];
+
+impl Scored {
+    pub(crate) fn errors(&self, band: BandName) -> Vec<f64> {
+        self.rows.iter().filter(|r| BandName::of(Bytes::new(r.measured.bytes)) == band).map(Row::error).collect()
+    }
+}
+
+/// The figures of some errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figures {
+    pub(crate) n: usize,
+    pub(crate) signed: f64,
+    pub(crate) absolute: f64,
+}
+
+impl Figures {
+    pub(crate) fn of(errors: &[f64]) -> Option<Self> {
+        let absolute = median(errors.iter().map(|e| e.abs()).collect())?;
+        Some(Self { n: errors.len(), signed: median(errors.to_vec())?, absolute })
+    }
+
+    pub(crate) fn cell(of: Option<Self>) -> String {
+        of.map_or_else(|| "–".to_owned(), |f| format!("{:+.1} / {:.1} ({})", f.signed, f.absolute, f.n))
+    }
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| if n % 2 == 1 { values[n / 2] } else { f64::midpoint(values[n / 2 - 1], values[n / 2]) })
+}
+
+/// Timing parameters that were fitted without a cluster, as a scenario has them: `description` says on what, `[profile]` has the values.
+#[derive(Debug, Deserialize)]
+struct LeftOut {
+    description: String,
+    profile: toml::Table,
+}
+
+fn left_out(run: &Run) -> Option<LeftOut> {
+    let path = root().join("tests/data/left-out").join(run.left_out.as_ref()?);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {}: {e}", run.id, path.display()));
+    Some(toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+}
+
+pub(crate) fn load(run: &Run, settings: &[Setting]) -> Loaded {
+    let input = Input::File(root().join(run.scenario_path()));
+    Scenario::load(&input, settings).unwrap_or_else(|faults| {
+        panic!("{}", fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain))
+    })
+}
+
+fn datatype(name: &str) -> Datatype {
+    match name {
+        "int8" | "uint8" => Datatype::Int8,
+        "int32" | "uint32" => Datatype::Int32,
+        "half" => Datatype::Half,
+        "bfloat16" => Datatype::Bfloat16,
+        "float" => Datatype::Float,
+        other => panic!("datatype {other}"),
+    }
+}
+
+/// Plays rows of a run with settings laid upon its scenario.
+pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loaded, Vec<Row>) {
+    let loaded = load(run, settings);
+    assert!(loaded.scenario.gpus() >= run.ranks, "{}: {} GPUs", run.id, loaded.scenario.gpus());
+    let op: Operation = run.operation.parse().unwrap();
+    let group: Vec<u32> = (0..run.ranks).collect();
+    let machine = loaded.machine(&group).unwrap_or_else(|e| panic!("{}: {e}", run.id));
+    let network = loaded.fabric.network();
+    let one = |measured: &Measured| {
+        let mut request = Request::new(op, Bytes::new(measured.bytes));
+        request.element = Element { datatype: datatype(&run.datatype), reduction: Reduction::Sum };
+        let played = predict(&machine, &network, &request, (1, 20), Limits::default())
+            .unwrap_or_else(|e| panic!("{}: {} B: {e}", run.id, measured.bytes));
+        Row {
+            measured: *measured,
+            predicted: played.row.time_us,
+            how: format!("{}/{}", played.row.algorithm, played.row.protocol),
+        }
+    };
+    // The largest first, so that no thread begins with it when the others are done.
+    let mut order: Vec<&Measured> = rows.iter().collect();
+    order.reverse();
+    let mut rows: Vec<Row> = order.into_par_iter().with_max_len(1).map(one).collect();
+    rows.reverse();
+    drop(machine);
+    (loaded, rows)
+}
+
+pub(crate) fn score(run: &Run) -> Scored {
+    let left_out = left_out(run);
+    let mut settings = Vec::new();
+    if let Some(other) = &left_out {
+        for (name, value) in &other.profile {
+            settings.push(Setting::value("left out", format!("profile.{name}"), value));
+        }
+    }
+    // A GPU by itself has no communicator that could be played.
+    let (loaded, rows) =
+        if run.ranks > 1 { play(run, &settings, &run.played()) } else { (load(run, &settings), Vec::new()) };
+    let spec = &loaded.scenario.cluster;
+    Scored {
+        nodes: spec.nodes,
+        gpu: spec.node.gpu.clone(),
+        rows,
+        in_sample: !run.fitted.is_empty() && left_out.is_none(),
+        note: left_out.map_or(String::new(), |l| l.description),
+        run: run.clone(),
+    }
+}
