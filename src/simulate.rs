@@ -41,6 +41,8 @@ pub struct Options<'a> {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Also say how NCCL would choose at each size.
     pub explain: bool,
+    /// Play everything: do not count what comes again exactly without playing it.
+    pub play_all: bool,
     /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
     pub keep_all: bool,
     /// Called when one more of so many simulations is done: `(done, all)`, from any thread.
@@ -226,6 +228,7 @@ impl World<'_> {
             events: limits.events.unwrap_or(u64::MAX),
             time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
             interrupt: self.options.interrupt.clone(),
+            play_all: self.options.play_all,
         }
     }
 
@@ -284,6 +287,10 @@ impl Sum {
         let engine = &mut self.results.engine;
         engine.events += outcome.engine.events;
         engine.segment_hops += outcome.engine.segment_hops;
+        let (ahead, repeated) = (&mut engine.fast_forwarded, outcome.repeated);
+        ahead.periods += repeated.periods;
+        ahead.events += repeated.events;
+        ahead.segment_hops += repeated.segment_hops;
         engine.peak_pending = engine.peak_pending.max(outcome.peak_pending);
         self.wall += wall;
         self.simulated += outcome.ended.since(Time::ZERO);

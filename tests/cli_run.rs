@@ -127,6 +127,24 @@ fn results_are_equal_run_by_run_and_for_any_number_of_threads() {
 }
 
 #[test]
+fn what_comes_again_is_the_same_unplayed() {
+    for op in
+        [&["all_reduce", "--nodes", "2"][..], &["all_reduce"], &["all_gather"], &["all_reduce", "--algorithm", "tree"]]
+    {
+        let base =
+            [&["bench"][..], op, &["--system", "hgx-h100", "-b", "64M", "-e", "8G", "-f", "128", "--format", "json"]];
+        let mut fast = fabricsim(&base.concat()).json();
+        let mut whole = fabricsim(&[&base.concat()[..], &["--no-fast-forward"]].concat()).json();
+        let take = |value: &mut serde_json::Value| value["results"]["engine"]["fast_forwarded"].take();
+        let (ahead, none) = (take(&mut fast), take(&mut whole));
+        let hops = fast["results"]["engine"]["segment_hops"].as_u64().unwrap();
+        assert!(ahead["segment_hops"].as_u64().unwrap() * 2 > hops, "{op:?}: {ahead} of {hops}");
+        assert_eq!(none["periods"], 0);
+        assert_eq!(settled(fast), settled(whole), "{op:?}");
+    }
+}
+
+#[test]
 fn the_seed_moves_what_is_random_and_nothing_else() {
     let run = |scenario: &str, seed: &str| {
         let value = fabricsim(&["run", scenario, "--set", "nodes=4", "--seed", seed, "--format", "json"]).json();

@@ -107,6 +107,16 @@ impl Word {
         self.0 as u32 & ((1 << SEGMENT_BITS) - 1)
     }
 
+    /// The word with no segment's number in it.
+    #[inline]
+    #[must_use]
+    pub const fn without_number(self) -> u64 {
+        match self.phase() {
+            Phase::Port | Phase::Delivery | Phase::Source | Phase::Arrival => self.0 >> SEGMENT_BITS << SEGMENT_BITS,
+            Phase::Lane | Phase::Timer | Phase::Signal => self.0,
+        }
+    }
+
     /// The lane of a lane's word.
     #[inline]
     #[must_use]

@@ -62,6 +62,19 @@ pub struct BlockedLane {
     pub sender: Option<u32>,
 }
 
+/// What came again exactly and was counted without being played; it is in all other counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeated {
+    /// How often the run went on behind a number of periods.
+    pub leaps: u64,
+    /// Periods that were not played.
+    pub periods: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Segment-hops in them.
+    pub segment_hops: u64,
+}
+
 /// The result of a run, bounded in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -75,6 +88,8 @@ pub struct Outcome {
     pub waits: Vec<[u32; WAIT_BUCKETS]>,
     /// Counters of the engine.
     pub engine: EngineCounters,
+    /// What of that was not played, because it came again exactly.
+    pub repeated: Repeated,
     /// The most events that were pending at once.
     pub peak_pending: u64,
     /// A hash of the trajectory.

@@ -56,6 +56,9 @@ pub(super) struct Args {
     /// Overwrite files in --out
     #[arg(long, requires = "out")]
     force: bool,
+    /// Play also what comes again exactly; the results are the same
+    #[arg(long)]
+    no_fast_forward: bool,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -90,6 +93,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         explain: args.explain,
         out: args.out.as_deref(),
         force: args.force,
+        play_all: args.no_fast_forward,
     };
     let name = args.scenario.as_ref().map_or_else(|| format!("bench {}", args.op), |p| p.display().to_string());
     play::play(&loaded, &name, view, context)

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use sim_core::outcome::StopReason;
+use sim_report::result::EngineResult;
 
 use super::args::Format;
 use super::context::{Context, warnings};
@@ -41,6 +42,8 @@ pub(super) struct View<'a> {
     pub(super) out: Option<&'a Path>,
     /// Overwrite what is there.
     pub(super) force: bool,
+    /// Play also what comes again exactly.
+    pub(super) play_all: bool,
 }
 
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
@@ -58,6 +61,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         interrupt: Some(interrupt::flag()),
         explain: view.explain,
         keep_all: view.out.is_some(),
+        play_all: view.play_all,
         progress: Some(&advance),
     };
     let report = loaded.run_with(&options);
@@ -79,7 +83,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         (None, Format::Json) => output::print_warned(name, loaded, list, &report.results)?,
     }
     if view.format == Format::Text {
-        context.note(&format!("{:.1} M events in {wall:.2} s of simulation", events / 1e6));
+        context.note(&format!("{:.1} M events in {wall:.2} s of simulation{}", events / 1e6, repeats(engine)));
     }
     if let Some(folder) = view.out {
         context.note(&format!("saved {}", folder.display()));
@@ -88,6 +92,16 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         Some(reason) => Err(fault::stopped(reason, &report.stopped_at, loaded.scenario.limits.time.is_some())),
         None => Ok(()),
     }
+}
+
+/// What was not played, in words; nothing if that is little.
+fn repeats(engine: &EngineResult) -> String {
+    let (ahead, all) = (engine.fast_forwarded.segment_hops, engine.segment_hops);
+    if ahead.saturating_mul(100) < all.max(1) {
+        return String::new();
+    }
+    let share = (ahead * 100 / all.max(1)).min(99);
+    format!("; {share} % of segment-hops were repeats of a period and not played, which is exact")
 }
 
 /// A progress bar on standard error, if that is a terminal.

@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// Overwrite files in --out
     #[arg(long, requires = "out")]
     force: bool,
+    /// Play also what comes again exactly; the results are the same
+    #[arg(long)]
+    no_fast_forward: bool,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -54,6 +57,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         explain: args.explain,
         out: args.out.as_deref(),
         force: args.force,
+        play_all: args.no_fast_forward,
     };
     play::play(&loaded, &args.scenario.display().to_string(), view, context)
 }

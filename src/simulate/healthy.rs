@@ -50,7 +50,8 @@ impl Loaded {
             faults: error.to_string(),
         })?;
         let well = Self { fabric, ..self.clone() };
-        let options = Options { interrupt: options.interrupt.clone(), ..Options::default() };
+        let options =
+            Options { interrupt: options.interrupt.clone(), play_all: options.play_all, ..Options::default() };
         let report = well.run_with(&options)?;
         Ok(report.stopped.is_none().then_some(report))
     }

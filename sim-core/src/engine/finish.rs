@@ -24,6 +24,7 @@ impl<S: Store> Engine<S> {
             links,
             waits: self.links.iter().map(|l| l.waits).collect(),
             engine: EngineCounters { segment_hops: hops, ..self.engine },
+            repeated: self.watch.repeated,
             peak_pending: self.pending.peak() as u64,
             fingerprint: self.fingerprint(),
             faults,

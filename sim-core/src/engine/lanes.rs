@@ -53,6 +53,9 @@ impl<S: Store> Engine<S> {
     /// Goes to the next repetition, operation or loop; false at the end of the program.
     #[inline]
     fn advance(&mut self, id: u32) -> bool {
+        if id == self.watch.lane {
+            self.watch.due = true;
+        }
         let lane = &mut self.lanes[id as usize];
         let op = &self.ops[lane.pc as usize];
         lane.repetition += 1;
@@ -310,6 +313,9 @@ impl<S: Store> Engine<S> {
     }
 
     fn end_lane(&mut self, id: u32) {
+        if id == self.watch.lane {
+            self.watch_another();
+        }
         let (kernel, busy_until) = (self.lanes[id as usize].kernel, self.lanes[id as usize].busy_until);
         let state = &mut self.kernels[kernel as usize];
         state.end = state.end.max(busy_until);
@@ -323,24 +329,27 @@ impl<S: Store> Engine<S> {
     pub(super) fn end_kernel(&mut self, index: u32) {
         let kernel = &mut self.kernels[index as usize];
         let program = &mut self.programs[kernel.program as usize];
-        self.notices.push(Notice::Kernel {
-            program: kernel.program,
+        let number = kernel.program;
+        let notice = Notice::Kernel {
+            program: number,
             kernel: index - program.kernels.start,
             iteration: kernel.iteration,
             started: kernel.started,
             ended: kernel.end,
-        });
+        };
         kernel.iteration += 1;
-        if kernel.iteration < program.iterations {
-            let at = kernel.end.max(kernel.started + program.floor);
-            self.start_kernel(index, at);
-            return;
+        let again = kernel.iteration < program.iterations;
+        let at = kernel.end.max(kernel.started + program.floor);
+        if !again {
+            program.end = program.end.max(kernel.end);
+            program.running -= 1;
         }
-        program.end = program.end.max(kernel.end);
-        program.running -= 1;
-        if program.running == 0 {
-            let ended = program.end;
-            self.notices.push(Notice::Program { program: kernel.program, ended });
+        let (over, ended) = (program.running == 0, program.end);
+        self.hear(notice);
+        if again {
+            self.start_kernel(index, at);
+        } else if over {
+            self.notices.push(Notice::Program { program: number, ended });
             self.live -= 1;
         }
     }

@@ -92,6 +92,7 @@ impl<S: Store> Engine<S> {
             end: start,
         });
         self.live += 1;
+        self.watch_anew();
         if starts.is_empty() {
             self.live -= 1;
             self.notices.push(Notice::Program { program: number, ended: start });
@@ -420,6 +421,9 @@ impl<S: Store> Engine<S> {
         kernel.end = at + kernel.launch;
         kernel.running = kernel.lanes.len() as u32;
         let (lanes, begin) = (kernel.lanes.clone(), kernel.end);
+        if self.watch.lane == NONE {
+            self.watch_another();
+        }
         if lanes.is_empty() {
             self.end_kernel(index);
             return;

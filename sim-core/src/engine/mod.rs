@@ -14,6 +14,7 @@ mod junction;
 mod lanes;
 mod load;
 mod outages;
+mod periods;
 mod source;
 mod state;
 #[cfg(test)]
@@ -22,6 +23,8 @@ mod tests;
 mod tests_control;
 #[cfg(test)]
 mod tests_outages;
+#[cfg(test)]
+mod tests_periods;
 mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -35,11 +38,11 @@ use crate::outcome::StopReason;
 use crate::program::Cost;
 use crate::queue::radix::RadixStore;
 use crate::queue::{Pending, Store};
-use crate::random::mix;
 use crate::units::{Bytes, Span, Time};
 
 use control::signal_word;
 pub use load::LoadError;
+use periods::{Trace, Watch};
 use state::{
     BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState, ManagedState,
     Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
@@ -57,11 +60,13 @@ pub struct Limits {
     pub time: Time,
     /// Set from elsewhere (a signal handler) to stop the run.
     pub interrupt: Option<Arc<AtomicBool>>,
+    /// Plays what comes again exactly too, instead of counting it. Nothing that is measured depends on it.
+    pub play_all: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: u64::MAX, time: Time::MAX, interrupt: None }
+        Self { events: u64::MAX, time: Time::MAX, interrupt: None, play_all: false }
     }
 }
 
@@ -155,7 +160,8 @@ pub struct Engine<S: Store = RadixStore> {
     moving: u32,
     notices: Vec<Notice>,
     engine: EngineCounters,
-    fingerprint: u64,
+    trace: Trace,
+    watch: Watch,
 }
 
 fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
@@ -204,7 +210,8 @@ impl<S: Store> Engine<S> {
             moving: 0,
             notices: Vec::new(),
             engine: EngineCounters::default(),
-            fingerprint: 0,
+            trace: Trace::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -222,6 +229,9 @@ impl<S: Store> Engine<S> {
 
     // Kept apart so that a profile can be taken of the loop alone.
     /// Runs until nothing is left to do or a limit is met; `driver` hears every [`Notice`] and may load more programs.
+    ///
+    /// Iterations of kernels that come again exactly are not played unless [`Limits::play_all`] is set; their notices come
+    /// together when the loop goes on behind them, so a driver that loads a program at a [`Notice::Kernel`] should set it.
     #[inline(never)]
     pub fn run(&mut self, mut driver: impl FnMut(&mut Self, Notice)) -> StopReason {
         let mut heard = Vec::new();
@@ -230,6 +240,12 @@ impl<S: Store> Engine<S> {
                 core::mem::swap(&mut heard, &mut self.notices);
                 for notice in heard.drain(..) {
                     driver(self, notice);
+                }
+            }
+            if self.watch.due && self.pending.is_between() {
+                self.look();
+                if !self.notices.is_empty() {
+                    continue;
                 }
             }
             // Timers of rate controllers can go on for ever; they alone do not keep a run alive.
@@ -255,8 +271,7 @@ impl<S: Store> Engine<S> {
             {
                 return StopReason::Interrupted;
             }
-            self.fingerprint = (self.fingerprint.rotate_left(5) ^ now.as_ps() ^ word.0.rotate_left(32))
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.trace.add(now, word);
             if self.flows.len() >= LARGE
                 && let Some(soon) = self.pending.soon(4)
             {
@@ -319,9 +334,9 @@ impl<S: Store> Engine<S> {
         self.notices.push(notice);
     }
 
-    /// A hash of the trajectory so far: of the instant and content of every event, in order.
+    /// A hash of the trajectory so far: of the instant and content of every event.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        mix(self.fingerprint)
+        self.trace.hash()
     }
 }

@@ -28,6 +28,14 @@ impl Store for HeapStore {
         Some(first.at())
     }
 
+    fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.0.iter().map(|Reverse(event)| *event)
+    }
+
+    fn drain(&mut self) -> Vec<Event> {
+        self.0.drain().map(|Reverse(event)| event).collect()
+    }
+
     fn len(&self) -> usize {
         self.0.len()
     }

@@ -9,7 +9,7 @@ pub mod heap;
 pub mod radix;
 
 use crate::event::{Event, Word};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A store of future events.
 pub trait Store: Default {
@@ -18,6 +18,12 @@ pub trait Store: Default {
 
     /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant.
     fn take_earliest(&mut self, batch: &mut Vec<Word>) -> Option<Time>;
+
+    /// All stored events, in any order.
+    fn iter(&self) -> impl Iterator<Item = Event> + '_;
+
+    /// Takes all stored events out, in any order.
+    fn drain(&mut self) -> Vec<Event>;
 
     /// How many events are stored.
     fn len(&self) -> usize;
@@ -93,6 +99,25 @@ impl<S: Store> Pending<S> {
             self.batch.sort_unstable_by(|a, b| b.cmp(a));
         }
         self.batch.pop().map(|word| (self.now, word))
+    }
+
+    /// Whether no event of the present instant is left.
+    #[inline]
+    pub fn is_between(&self) -> bool {
+        self.batch.is_empty() && self.next.is_empty()
+    }
+
+    /// All events of later instants, in any order.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.store.iter()
+    }
+
+    /// Goes `by` further in time with all that is pending.
+    pub fn put_off(&mut self, by: Span) {
+        self.now += by;
+        for event in self.store.drain() {
+            self.store.push(Event::new(event.at() + by, event.word()));
+        }
     }
 
     /// How many events are pending.

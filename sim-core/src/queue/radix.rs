@@ -102,6 +102,21 @@ impl Store for RadixStore {
         Some(Time::from_ps(first))
     }
 
+    fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        let occupied = move |level: usize| (0..SLOTS).filter(move |slot| self.occupied[level] >> slot & 1 != 0);
+        let slots = (0..LEVELS).flat_map(move |level| occupied(level).map(move |slot| level * SLOTS + slot));
+        slots.flat_map(|index| self.slots[index].iter().copied())
+    }
+
+    fn drain(&mut self) -> Vec<Event> {
+        let events = self.iter().collect();
+        self.slots.iter_mut().for_each(Vec::clear);
+        self.occupied = [0; LEVELS];
+        self.levels = 0;
+        self.len = 0;
+        events
+    }
+
     fn len(&self) -> usize {
         self.len
     }

@@ -17,8 +17,8 @@ pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
-    CandidateResult, CollectiveResult, EngineResult, ExplainResult, LinkResult, LinkTotals, MAX_LINKS, MAX_TRANSFERS,
-    RunResults, StepResult, TransferResult, TransferTotals,
+    CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkResult, LinkTotals, MAX_LINKS,
+    MAX_TRANSFERS, RunResults, StepResult, TransferResult, TransferTotals,
 };
 pub use topo::{BillItem, PairCounts, TopoResults};
 

@@ -217,6 +217,9 @@ pub struct EngineResult {
     pub events: u64,
     /// Physical links traversed by segments, however they were batched.
     pub segment_hops: u64,
+    /// What of these was not played, because it came again exactly.
+    #[serde(default)]
+    pub fast_forwarded: FastForwarded,
     /// Wall-clock time of the event loop alone: the only field that differs from run to run.
     pub wall_s: f64,
     /// Most events that were pending at once.
@@ -231,4 +234,15 @@ pub struct EngineResult {
     /// Rolling hash of the trajectory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+}
+
+/// Periods of a pipeline that came again exactly and were counted instead of played. They are in all other figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FastForwarded {
+    /// Periods.
+    pub periods: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Segment-hops in them.
+    pub segment_hops: u64,
 }

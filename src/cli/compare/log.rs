@@ -82,6 +82,7 @@ fn predictions(
             events: limits.events.unwrap_or(u64::MAX),
             time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
             interrupt: Some(Arc::clone(interrupt)),
+            ..engine::Limits::default()
         };
         let predicted = predict(&machine, &network, &request, calls, limits)?;
         let time_us = predicted.row.time_us;
