@@ -12,6 +12,7 @@ mod completions;
 mod context;
 mod explain;
 mod fault;
+mod fit;
 mod folder;
 mod import;
 mod init;
@@ -71,6 +72,7 @@ enum Verb {
     Bench(Box<bench::Args>),
     Run(run::Args),
     Compare(Box<compare::Args>),
+    Fit(Box<fit::Args>),
     Import(import::Args),
     Catalog(catalog::Args),
     Explain(explain::Args),
@@ -115,6 +117,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
         Verb::Bench(args) => bench::run(args, context),
         Verb::Run(args) => run::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
+        Verb::Fit(args) => fit::run(args, context),
         Verb::Import(args) => import::run(args, context),
         Verb::Catalog(args) => catalog::run(args, context),
         Verb::Explain(args) => explain::run(args, context),

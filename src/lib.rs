@@ -17,6 +17,7 @@ pub mod alpha_beta;
 pub mod cli;
 pub mod diagnostic;
 pub mod explain;
+pub mod fit;
 pub mod scenario;
 pub mod simulate;
 

@@ -35,7 +35,6 @@ mod tests;
 use std::borrow::Cow;
 use std::path::Path;
 
-use indexmap::IndexMap;
 use sim_core::units::Span;
 use sim_topology::{Catalogue, Fabric, FabricSpec, Fault};
 
@@ -45,6 +44,7 @@ pub use channels::Channels;
 pub(crate) use keys::OPERATIONS;
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub use load::{Input, MAX_BYTES, Setting, decode};
+pub use profile::{Profile, ProfileValue};
 pub use quantity::Metres;
 pub(crate) use quantity::diagnose;
 pub use reference::markdown;
@@ -72,7 +72,7 @@ pub struct Scenario {
     /// The communication library.
     pub software: Software,
     /// Timing parameters by name that replace the built-in ones.
-    pub profile: IndexMap<String, f64>,
+    pub profile: Profile,
     /// What to run, in order.
     pub workloads: Vec<Workload>,
     /// What is broken, in order.

@@ -20,8 +20,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sim_collectives::step_graph::ExecuteError;
+use sim_collectives::timing::{LinkKind, Timing};
 use sim_collectives::{Machine, MachineError, PlanError, Software};
 use sim_core::engine;
+use sim_core::network::Network;
 use sim_core::outcome::{Outcome, StopReason};
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
@@ -32,7 +34,7 @@ use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
 pub use links::Carried;
 use links::Totals;
-pub use sweep::{Predicted, played, predict};
+pub use sweep::{Predicted, played, predict, predict_with};
 
 /// What a run may share with its surroundings.
 #[derive(Clone, Default)]
@@ -139,7 +141,7 @@ impl Loaded {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_with(&self, options: &Options<'_>) -> Result<Report, RunError> {
-        let network = self.fabric.network();
+        let network = self.network();
         let mut world = World {
             loaded: self,
             network: &network,
@@ -196,8 +198,25 @@ impl Loaded {
             channels: scenario.software.channels.as_ref().map(|c| c.given.clone()),
         };
         let mut machine = Machine::new(&self.fabric, &self.catalogue, &software, group)?;
+        machine.timing = machine.timing.watched();
         profile::apply(&scenario.profile, &mut machine.timing);
         Ok(machine)
+    }
+
+    /// The timing parameters of its GPUs and transport, with the scenario's own in place.
+    #[must_use]
+    pub fn timing(&self) -> Timing {
+        let sm = self.catalogue.gpu(&self.fabric.node_spec().gpu).map_or(90, |gpu| gpu.sm);
+        let mut timing = Timing::builtin(sm, self.fabric.spec().transport.as_str());
+        profile::apply(&self.scenario.profile, &mut timing);
+        timing
+    }
+
+    /// The links as the engine takes them, with the shares of their rates that the scenario's timing parameters say.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        let own = |kind: LinkKind| self.scenario.profile.get(kind.parameter()).map_or(1.0, |p| p.value);
+        profile::network(&self.fabric, own)
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Deserialize;
 use sim_core::program::Cost;
 use sim_core::units::{Bytes, PsPerByte, Rate, Span};
+use sim_topology::LinkClass;
 
 use crate::lanes::Work;
 use crate::nccl::Protocol;
@@ -82,14 +83,62 @@ pub enum ProfileError {
         /// The nearest that exists.
         similar: Option<String>,
     },
-    /// Not a finite number of zero or more (above zero for rates).
-    #[error("`{name} = {value}` must be a finite number, zero or more, and above zero for a rate")]
+    /// Not a finite number of zero or more (above zero for rates and shares, and at most 1 for these).
+    #[error(
+        "`{name} = {value}` must be a finite number, zero or more, above zero for a rate, from 0.01 to 1 for a share"
+    )]
     Value {
         /// The parameter.
         name: String,
         /// What was given.
         value: f64,
     },
+}
+
+/// Share of its data rate that a link carries, by kind: all of it, unless a measurement says otherwise.
+fn links() -> Group {
+    let values = LinkKind::ALL.iter().map(|kind| (kind.key().to_owned(), 1.0)).collect();
+    Group { origin: Origin::Spec, source: "the link's data rate, net of line coding".to_owned(), values }
+}
+
+/// Kinds of links whose share of the data rate can be set, by `link.*_share`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinkKind {
+    /// Between GPUs.
+    Nvlink,
+    /// Inside a host: PCIe, between sockets, memory.
+    Pcie,
+    /// Between NICs and switches, and between switches.
+    Network,
+}
+
+impl LinkKind {
+    /// All kinds.
+    pub const ALL: &'static [Self] = &[Self::Nvlink, Self::Pcie, Self::Network];
+
+    /// The kind of a link of this class.
+    #[must_use]
+    pub const fn of(class: LinkClass) -> Self {
+        match class {
+            LinkClass::NvLink | LinkClass::Xgmi => Self::Nvlink,
+            LinkClass::Network | LinkClass::Uplink => Self::Network,
+            _ => Self::Pcie,
+        }
+    }
+
+    /// The parameter's name.
+    #[must_use]
+    pub const fn parameter(self) -> &'static str {
+        match self {
+            Self::Nvlink => "link.nvlink_share",
+            Self::Pcie => "link.pcie_share",
+            Self::Network => "link.network_share",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        self.parameter().trim_start_matches("link.")
+    }
 }
 
 /// The values for one GPU generation and one transport.
@@ -147,7 +196,7 @@ impl Timing {
         // Before the first generation that is known, that one.
         let generation = file.generation.iter().rev().max_by_key(near).expect("there is a generation");
         let wire = file.transport.iter().find(|t| t.name == transport).unwrap_or(&file.transport[0]);
-        let network = core::iter::once(("network".to_owned(), wire.network.clone()));
+        let network = [("network".to_owned(), wire.network.clone()), ("link".to_owned(), links())];
         let groups = generation.groups.clone().into_iter().chain(network);
         let parameters = groups
             .flat_map(|(name, group)| {
@@ -167,7 +216,11 @@ impl Timing {
     pub fn ideal() -> Self {
         let mut timing = Self::builtin(90, "infiniband");
         for p in &mut timing.parameters {
-            p.value = if p.name.ends_with("rate_gbps") { f64::INFINITY } else { 0.0 };
+            p.value = match &p.name {
+                name if name.ends_with("_share") => continue,
+                name if name.ends_with("rate_gbps") => f64::INFINITY,
+                _ => 0.0,
+            };
             p.origin = Origin::Assumed;
             p.source = "ideal".into();
         }
@@ -178,6 +231,12 @@ impl Timing {
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The value called `name`, which does not count as asked for.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.parameters.iter().find(|p| p.name == name).map(|p| p.value)
     }
 
     /// The same, keeping a record of its own of the values that are asked for.
@@ -209,7 +268,12 @@ impl Timing {
             let similar = self.parameters.iter().min_by_key(distance).filter(|p| distance(p) <= 4);
             return Err(ProfileError::Unknown { name: name.into(), similar: similar.map(|p| p.name.clone()) });
         };
-        if !value.is_finite() || value < 0.0 || (value == 0.0 && name.ends_with("rate_gbps")) {
+        let sound = match name {
+            _ if name.ends_with("_share") => (0.01..=1.0).contains(&value),
+            _ if name.ends_with("rate_gbps") => value.is_finite() && value > 0.0,
+            _ => value.is_finite() && value >= 0.0,
+        };
+        if !sound {
             return Err(ProfileError::Value { name: name.into(), value });
         }
         parameter.value = value;
@@ -225,6 +289,12 @@ impl Timing {
             read[at].store(true, Ordering::Relaxed);
         }
         self.parameters[at].value
+    }
+
+    /// Share of their data rate that links of this kind carry.
+    #[must_use]
+    pub fn link_share(&self, kind: LinkKind) -> f64 {
+        self.get("link", kind.key())
     }
 
     /// Time from the start of a kernel to its first operation.
@@ -444,5 +514,8 @@ mod tests {
         );
         assert!(timing.set("ring_ll.step_us", f64::NAN, Origin::Fitted, "").is_err());
         assert!(timing.set("ring_ll.rate_gbps", 0.0, Origin::Fitted, "").is_err());
+        assert!(timing.set("link.network_share", 1.01, Origin::Fitted, "").is_err());
+        timing.set("link.network_share", 0.9, Origin::Fitted, "test").unwrap();
+        assert_eq!(timing.link_share(LinkKind::of(LinkClass::Uplink)), 0.9);
     }
 }

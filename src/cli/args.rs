@@ -100,6 +100,9 @@ pub(super) struct System {
     /// Launches are captured in a CUDA graph
     #[arg(long)]
     pub(super) graph: bool,
+    /// Timing parameters of a file, as `fabricsim fit --out` writes it
+    #[arg(long, value_name = "FILE")]
+    pub(super) profile: Option<String>,
 }
 
 impl System {
@@ -122,6 +125,7 @@ impl System {
         text("--fabric", "fabric.kind", &self.fabric);
         text("--transport", "transport.kind", &self.transport);
         text("--nccl", "software.nccl", &self.nccl);
+        text("--profile", "profile.from", &self.profile);
         let mut number = |flag: &str, key: &str, value: Option<u32>| {
             if let Some(value) = value {
                 out.push(Setting::value(flag, key, value));

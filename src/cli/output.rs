@@ -53,9 +53,8 @@ pub(super) fn print_warned<R: Serialize>(
     print(&envelope.to_json().map_err(Failure::internal)?)
 }
 
-/// Writes a file as a whole: to a temporary name in the same folder, then renamed. An existing file is an error unless
-/// `force` is set.
-pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+/// Whether a file could be written there: no folder or device, and nothing unless `force` is set.
+pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
     let shown = shorten(&path.display().to_string());
     if path.is_dir() {
         let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is a folder"));
@@ -71,6 +70,14 @@ pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failur
         let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is no plain file"));
         return Err(Failure::of(Exit::Usage, fault.help("name a file of your own")));
     }
+    Ok(())
+}
+
+/// Writes a file as a whole: to a temporary name in the same folder, then renamed. An existing file is an error unless
+/// `force` is set.
+pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    writable(path, force)?;
+    let shown = shorten(&path.display().to_string());
     let unwritable = |error: std::io::Error| {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "its folder does not exist".to_owned(),

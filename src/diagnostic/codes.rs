@@ -313,6 +313,17 @@ the place. `--kind` says what a file is where its content does not.
 
 A text that merely ends too early is read as far as it goes, with a warning.";
 
+    Unidentified = "E093", "the rows cannot tell a parameter",
+"`fit` was asked for a timing parameter that the given rows do not determine: no prediction of theirs depends on it, or it
+changes them in the same way as another one does, so that only the two together are known. A number would be made up.
+
+The message says which, why, and which rows would tell. Leave it out, or give a log with such rows:
+
+  fabricsim fit allreduce.log allgather.log --system hgx-h100 --parameters launch.kernel_us,nvlink.ll_us
+
+Tables of different GPU generations or transports have parameters of the same names that are not the same; fit each by
+itself. docs/fitting.md has the measure: a standard error as large as the value, for rows that scatter by 3 %.";
+
     Internal = "E099", "an internal fault",
 "fabricsim is wrong, not the input. Please report it with the command line, the scenario and the version.";
 

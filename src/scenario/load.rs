@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, SourceId, shorten}
 /// The largest scenario file that is read.
 pub const MAX_BYTES: u64 = 4 << 20;
 /// The longest chain of `extends`.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// One key set from outside the file, by `--set a.b=1` or by a flag that stands for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +117,7 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         }
     }
     table = super::reference_cluster::under(table, diagnostics);
+    super::profile::below(&mut table, 0, diagnostics);
     if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
         profile.node.flatten();
     }
@@ -150,7 +151,12 @@ fn rows_of(path: &Path, table: &mut Table, diagnostics: &mut Diagnostics) {
 }
 
 /// A file with what it extends. `from` is the place of the `extends` that named it.
-fn file(path: &Path, from: Option<&Place>, chain: &mut Vec<PathBuf>, diagnostics: &mut Diagnostics) -> Table {
+pub(super) fn file(
+    path: &Path,
+    from: Option<&Place>,
+    chain: &mut Vec<PathBuf>,
+    diagnostics: &mut Diagnostics,
+) -> Table {
     let fail = |diagnostics: &mut Diagnostics, diagnostic: Diagnostic| {
         diagnostics.push(match from {
             Some(place) => diagnostic.at(place.clone(), "named here"),

@@ -1,22 +1,82 @@
 //! Timing parameters of a scenario that replace the built-in ones.
 
+use std::path::Path;
+
 use indexmap::IndexMap;
 use sim_collectives::timing::{Origin, ProfileError, Timing};
 use sim_topology::{Catalogue, FabricSpec};
 
+use super::load::{self, MAX_DEPTH};
 use super::quantity;
-use super::tree::{Node, Value};
+use super::tree::{Entry, Node, Table, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, shorten, suggest};
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileValue {
+    /// In the unit that the name ends with.
+    pub value: f64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The source in words.
+    pub source: String,
+    /// One standard deviation of the value's logarithm, where the file states it.
+    pub spread: Option<f64>,
+}
+
+/// Timing parameters by name.
+pub type Profile = IndexMap<String, ProfileValue>;
+
+/// What a file of parameters may have beside its `[profile]`.
+const BESIDE: &[&str] = &["schema", "name", "description"];
+
+/// Lays the `[profile]` of `table` upon that of the file that it names by `from`, if it names one.
+pub(super) fn below(table: &mut Table, depth: usize, diagnostics: &mut Diagnostics) {
+    let Some(own) = table.entries.iter_mut().find(|e| e.key == "profile") else { return };
+    let Value::Table(keys) = &mut own.node.value else { return };
+    let Some(Entry { node, .. }) = keys.remove("from") else { return };
+    let Some(name) = node.as_text() else {
+        let label = format!("{}; the path of a file is due", node.describe());
+        let fault = Diagnostic::new(Code::WrongType, "`profile.from` takes a text").at(node.place, label);
+        return diagnostics.push(fault.help("from = \"profile.toml\""));
+    };
+    if depth >= MAX_DEPTH {
+        let fault = Diagnostic::new(Code::Cycle, format!("`profile.from` more than {MAX_DEPTH} files deep"));
+        return diagnostics.push(fault.at(node.place.clone(), "named here").help("take one of the `from` out"));
+    }
+    // Relative to the file that says so, which for a flag is the folder that the user is in.
+    let beside = Path::new(diagnostics.sources.name(node.place.source)).parent().unwrap_or(Path::new("")).to_owned();
+    let before = diagnostics.list.len();
+    let mut read = load::file(&beside.join(name), Some(&node.place), &mut Vec::new(), diagnostics);
+    below(&mut read, depth + 1, diagnostics);
+    for entry in read.entries.iter().filter(|e| e.key != "profile" && !BESIDE.contains(&e.key.as_str())) {
+        let fault = Diagnostic::new(
+            Code::BadArgument,
+            format!("`{}` has no place in a file of timing parameters", shorten(&entry.key)),
+        );
+        let fault = fault.at(entry.key_place.clone(), "only a [profile] is taken from it");
+        diagnostics.push(fault.help("a whole scenario is taken by `extends`, at the top of a file"));
+    }
+    let sound = diagnostics.list.len() == before;
+    match read.remove("profile").map(|e| e.node) {
+        Some(Node { value: Value::Table(mut lower), .. }) => {
+            lower.lay(core::mem::take(keys));
+            *keys = lower;
+        }
+        Some(_) => {}
+        None if sound => {
+            let fault = Diagnostic::new(Code::BadArgument, format!("`{}` has no [profile]", shorten(name)));
+            let fault = fault.at(node.place, "named here");
+            diagnostics.push(fault.help("`fabricsim fit LOG --out profile.toml` writes such a file"));
+        }
+        None => {}
+    }
+}
 
 /// The parameters by name, in the unit that ends their name; names and values are those of the timing model.
-pub(super) fn profile(
-    root: &View<'_>,
-    spec: &FabricSpec,
-    catalogue: &Catalogue,
-    out: &mut Diagnostics,
-) -> IndexMap<String, f64> {
-    let mut values = IndexMap::new();
+pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) -> Profile {
+    let mut values = Profile::new();
     let entries = root.node("profile").and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
     if entries.is_empty() {
         return values;
@@ -25,31 +85,109 @@ pub(super) fn profile(
     let sm = catalogue.gpu(&spec.node.gpu).map_or(90, |gpu| gpu.sm);
     let mut timing = Timing::builtin(sm, spec.transport.as_str());
     let names: Vec<String> = timing.parameters().iter().map(|p| p.name.clone()).collect();
+    let about = About::of(entries, out);
+    let mut spreads: Vec<(&str, &Node)> = Vec::new();
     for entry in entries {
         let name = &entry.key;
-        if !names.contains(name) {
-            let fault = Diagnostic::new(Code::UnknownKey, format!("unknown timing parameter `{}`", shorten(name)));
+        if matches!(name.as_str(), "origin" | "source") {
+            continue;
+        }
+        let spread = name.strip_prefix("spread.");
+        let wanted = spread.unwrap_or(name);
+        if !names.iter().any(|n| n == wanted) {
+            let fault = Diagnostic::new(Code::UnknownKey, format!("unknown timing parameter `{}`", shorten(wanted)));
             let fault = fault.at(entry.key_place.clone(), "not one of the timing model's");
-            out.push(fault.help(suggest(name, names.iter().map(String::as_str))));
+            out.push(fault.help(suggest(wanted, names.iter().map(String::as_str))));
+            continue;
+        }
+        if let Some(of) = spread {
+            spreads.push((of, &entry.node));
             continue;
         }
         let Some(value) = number(name, &entry.node) else {
-            let unit = if name.ends_with("_us") { "microseconds" } else { "GB/s" };
+            let unit = match name {
+                name if name.ends_with("_us") => "microseconds",
+                name if name.ends_with("_share") => "parts of 1",
+                _ => "GB/s",
+            };
             let fault = Diagnostic::new(Code::WrongType, format!("`{name}` takes a number"));
             let label = format!("{}; {unit} are due", entry.node.describe());
             out.push(fault.at(entry.node.place.clone(), label).help(example(name)));
             continue;
         };
         match timing.set(name, value, Origin::Assumed, "") {
-            Ok(()) => drop(values.insert(name.clone(), value)),
+            Ok(()) => {
+                let (origin, source) = about.of_value(&entry.node);
+                values.insert(name.clone(), ProfileValue { value, origin, source, spread: None });
+            }
             Err(ProfileError::Value { .. } | ProfileError::Unknown { .. }) => {
-                let least = if name.ends_with("_gbps") { "above zero" } else { "zero or more" };
+                let due = match name {
+                    name if name.ends_with("_share") => "a number from 0.01 to 1",
+                    name if name.ends_with("_gbps") => "a finite number, above zero,",
+                    _ => "a finite number, zero or more,",
+                };
                 let fault = Diagnostic::new(Code::OutOfRange, format!("`{name}` is out of range"));
-                out.push(fault.at(entry.node.place.clone(), format!("a finite number, {least}, is due")));
+                out.push(fault.at(entry.node.place.clone(), format!("{due} is due")));
+            }
+        }
+    }
+    for (name, node) in spreads {
+        let given = number("", node).filter(|s| (0.0..=3.0).contains(s));
+        match (given, values.get_mut(name)) {
+            (Some(spread), Some(value)) => value.spread = Some(spread),
+            // Of a value that was refused, or is another's by now.
+            (Some(_), None) => {}
+            (None, _) => {
+                let fault = Diagnostic::new(Code::OutOfRange, format!("the spread of `{name}` is out of range"));
+                let fault = fault.at(node.place.clone(), "a number from 0 to 3 is due");
+                out.push(fault.help("the standard deviation of the value's logarithm: 0.05 is about 5 %"));
             }
         }
     }
     values
+}
+
+/// What a file of parameters says about them all: `origin` and `source`.
+struct About {
+    /// The text that says so, and what.
+    origin: Option<(SourceId, Origin)>,
+    source: Option<(SourceId, String)>,
+}
+
+impl About {
+    fn of(entries: &[Entry], out: &mut Diagnostics) -> Self {
+        let text = |key: &str| entries.iter().find(|e| e.key == key).map(|e| &e.node);
+        let mut about = Self { origin: None, source: None };
+        if let Some(node) = text("origin") {
+            let known = [Origin::Spec, Origin::Measured, Origin::Fitted, Origin::Assumed];
+            match known.into_iter().find(|o| node.as_text() == Some(o.name())) {
+                Some(origin) => about.origin = Some((node.place.source, origin)),
+                None => {
+                    let fault = Diagnostic::new(Code::UnknownChoice, "no origin of parameters");
+                    let words = known.map(Origin::name).join(", ");
+                    out.push(fault.at(node.place.clone(), format!("one of {words} is due")));
+                }
+            }
+        }
+        if let Some(node) = text("source") {
+            match node.as_text() {
+                Some(source) => about.source = Some((node.place.source, source.to_owned())),
+                None => {
+                    let fault = Diagnostic::new(Code::WrongType, "`profile.source` takes a text");
+                    out.push(fault.at(node.place.clone(), format!("{} stands here", node.describe())));
+                }
+            }
+        }
+        about
+    }
+
+    /// They hold for the values of the same text; what is laid upon these is the user's own.
+    fn of_value(&self, node: &Node) -> (Origin, String) {
+        let here = node.place.source;
+        let origin = self.origin.as_ref().filter(|o| o.0 == here).map_or(Origin::Assumed, |o| o.1);
+        let source = self.source.as_ref().filter(|s| s.0 == here);
+        (origin, source.map_or_else(|| "the scenario's [profile]".to_owned(), |s| s.1.clone()))
+    }
 }
 
 /// A bare number, or a quantity of the kind that the name's end tells.
@@ -57,6 +195,7 @@ fn number(name: &str, node: &Node) -> Option<f64> {
     match &node.value {
         Value::Integer(Some(value)) => Some(*value as f64),
         Value::Float(value) => Some(*value),
+        Value::Text(_) if name.ends_with("_share") || name.is_empty() => None,
         Value::Text(_) if name.ends_with("_us") => quantity::time(node).map(|span| span.as_us()),
         Value::Text(_) => quantity::rate(node).map(|rate| rate.as_gbyte()),
         _ => None,
@@ -64,7 +203,9 @@ fn number(name: &str, node: &Node) -> Option<f64> {
 }
 
 fn example(name: &str) -> String {
-    if name.ends_with("_us") {
+    if name.ends_with("_share") {
+        format!("\"{name}\" = 0.95")
+    } else if name.ends_with("_us") {
         format!("\"{name}\" = 1.5, or \"{name}\" = \"1500 ns\"")
     } else {
         format!("\"{name}\" = 20.5, or \"{name}\" = \"20.5 GB/s\"")

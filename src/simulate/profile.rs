@@ -1,12 +1,30 @@
-//! The scenario's own timing parameters.
+//! The scenario's own timing parameters, and what links carry by them.
 
-use indexmap::IndexMap;
-use sim_collectives::timing::{Origin, Timing};
+use sim_collectives::timing::{LinkKind, Timing};
+use sim_core::network::Network;
+use sim_core::units::Rate;
+use sim_topology::Fabric;
+
+use crate::scenario::Profile;
 
 /// Puts a scenario's parameters, which have been checked, in place of the built-in ones.
-pub(super) fn apply(profile: &IndexMap<String, f64>, timing: &mut Timing) {
-    for (name, value) in profile {
-        let set = timing.set(name, *value, Origin::Assumed, "the scenario's [profile]");
-        debug_assert!(set.is_ok(), "{name} = {value} was checked when the scenario was loaded");
+pub(crate) fn apply(profile: &Profile, timing: &mut Timing) {
+    for (name, p) in profile {
+        let set = timing.set(name, p.value, p.origin, &p.source);
+        debug_assert!(set.is_ok(), "{name} = {} was checked when the scenario was loaded", p.value);
     }
+}
+
+/// The links as the engine takes them, each with the share of its data rate that `share` says.
+pub(crate) fn network(fabric: &Fabric, share: impl Fn(LinkKind) -> f64) -> Network {
+    let whole = fabric.network();
+    if LinkKind::ALL.iter().all(|kind| share(*kind) == 1.0) {
+        return whole;
+    }
+    let links = whole.links().iter().zip(fabric.links()).map(|(spec, link)| {
+        let share = share(LinkKind::of(link.class));
+        let rate = if share == 1.0 { spec.rate } else { Rate::from_gbyte_f64(spec.rate.as_gbyte() * share) };
+        sim_core::network::LinkSpec { rate, ..*spec }
+    });
+    Network::new(links.collect())
 }

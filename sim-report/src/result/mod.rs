@@ -6,6 +6,7 @@
 mod ab;
 mod compare;
 mod faults;
+mod fit;
 mod path;
 mod run;
 mod topo;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use ab::{AbLink, AbMessage, AbReach, AbResults, AbRow};
 pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
+pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkResult, LinkTotals, MAX_LINKS,

@@ -1,11 +1,13 @@
 //! Tables as text: aligned columns, nccl-tests' own layout, CSV.
 
 mod csv_file;
+mod fit;
 mod nccl;
 mod reports;
 mod text;
 
 pub use csv_file::{collectives_csv, compare_csv, links_csv, transfers_csv, write_csv};
+pub use fit::{fit_text, parameters_line};
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
 pub use reports::{ab_text, collectives_text, compare_text, links_text, path_text, transfers_text};
 pub use text::{Align, TextTable, number, time_text};

@@ -89,7 +89,12 @@ pub static ROOT: TableSpec = TableSpec {
         key("fabric", Kind::Table(&FABRIC), "The network between the nodes."),
         key("transport", Kind::Table(&TRANSPORT), "The protocol on the network."),
         key("software", Kind::Table(&SOFTWARE), "The communication library and how it is started."),
-        key("profile", Kind::Map(&Kind::Scalar), "Timing parameters that replace the built-in ones, by name."),
+        key(
+            "profile",
+            Kind::Map(&Kind::Scalar),
+            "Timing parameters that replace the built-in ones, by name. `from = \"FILE\"` takes those of a file, as `fabricsim fit` \
+             writes it, below them; `origin`, `source` and `spread` say what is known of them.",
+        ),
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
         key("fault", Kind::Variants(super::FAULTS), "What is broken, or slower than it should be."),
         key("limits", Kind::Table(&LIMITS), "When to stop early."),

@@ -1,0 +1,264 @@
+//! Fitting a few timing parameters to measured times.
+//!
+//! The residual of a row is ln(predicted / measured), so that 1 % counts alike at all sizes; beyond [`KNEE`] it grows with
+//! the square root only, so that a few rows which something else has slowed down don't decide. The sum of squares is made
+//! least by Levenberg–Marquardt (MINPACK's, in the crate of that name) within bounds, with differences over simulations:
+//! each row is simulated anew only when a parameter changes that its prediction has asked for.
+//!
+//! What the rows can't tell is not fitted: see [`identify`].
+
+mod bounds;
+pub mod identify;
+mod rows;
+mod solve;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sim_collectives::Request;
+use sim_collectives::timing::Origin;
+use sim_core::outcome::StopReason;
+
+use crate::scenario::Loaded;
+use crate::simulate::RunError;
+pub use bounds::{Bounds, STANDARD, needs};
+pub use identify::{Correlation, Obscure};
+use rows::World;
+
+/// The residual from which on a row counts less: 5 %.
+pub const KNEE: f64 = 0.05;
+
+/// A table of measurements on its cluster.
+#[derive(Debug)]
+pub struct Measured<'a> {
+    /// What results call it.
+    pub name: String,
+    /// The cluster that it was measured on: tables of equal names are held out together.
+    pub cluster: String,
+    /// The cluster's model.
+    pub loaded: &'a Loaded,
+    /// Ranks.
+    pub ranks: u32,
+    /// Calls before the timed ones, and timed ones.
+    pub calls: (u32, u32),
+    /// What was called, and the time of a call in µs.
+    pub rows: Vec<(Request, f64)>,
+}
+
+/// What to fit, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The parameters, all of which the rows have to tell, or groups of them (`nvls`), of which those are fitted that the rows
+    /// can tell; empty for [`STANDARD`] in the same way.
+    pub parameters: Vec<String>,
+    /// Bounds in place of the usual ones.
+    pub bounds: Vec<(String, Bounds)>,
+    /// Set from elsewhere to stop.
+    pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+/// A fitted parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// Its name.
+    pub name: String,
+    /// The value before.
+    pub before: f64,
+    /// Where that came from.
+    pub origin: Origin,
+    /// The value that fits best.
+    pub value: f64,
+    /// Standard error; `None` at a bound.
+    pub error: Option<f64>,
+    /// 90 % confidence interval, within the bounds.
+    pub interval: (f64, f64),
+    /// Where it might have gone.
+    pub bounds: Bounds,
+}
+
+impl Fitted {
+    /// Whether the best value lies at a bound.
+    #[must_use]
+    pub fn at_bound(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+/// A row with its times before and after, µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Its table.
+    pub table: usize,
+    /// Its place there.
+    pub place: usize,
+    /// As measured.
+    pub measured: f64,
+    /// With the values before.
+    pub before: f64,
+    /// With the fitted ones.
+    pub after: f64,
+}
+
+/// The outcome of a fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The parameters, in the timing model's order.
+    pub parameters: Vec<Fitted>,
+    /// What was not fitted, since the rows can't tell it.
+    pub left_out: Vec<Obscure>,
+    /// Correlations of the fitted values, each pair once, those at bounds left out.
+    pub correlations: Vec<Correlation>,
+    /// All rows.
+    pub rows: Vec<Row>,
+    /// Standard deviation of what is left of the residuals.
+    pub scatter: f64,
+    /// Per cluster its rows, with `after` by the parameters that the other clusters' rows give; empty with one cluster.
+    pub held_out: Vec<(String, Vec<Row>)>,
+    /// Parameters that predictions of the rows asked for and that were not fitted: name, value and origin.
+    pub kept: Vec<(String, f64, Origin)>,
+    /// Simulations that it took.
+    pub simulations: usize,
+}
+
+/// Why nothing was fitted.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    /// There are no rows, or fewer than parameters.
+    #[error("{rows} rows cannot tell {parameters} parameters")]
+    Rows {
+        /// Rows.
+        rows: usize,
+        /// Parameters.
+        parameters: usize,
+    },
+    /// A name that no parameter and no group has.
+    #[error("unknown timing parameter `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// All names.
+        all: Vec<String>,
+    },
+    /// Bounds of a parameter that is not fitted, or that are none.
+    #[error("the bounds of `{name}` cannot be {} to {}", bounds.low, bounds.high)]
+    Bounds {
+        /// The parameter.
+        name: String,
+        /// As given.
+        bounds: Bounds,
+    },
+    /// A parameter that was asked for and that the rows can't tell.
+    #[error("the rows cannot tell {}", names(.0))]
+    Obscure(Vec<Obscure>),
+    /// A parameter that has another built-in value for one table than for another.
+    #[error("`{name}` is {} in the model of `{}` and {} in that of `{}`", .tables.0.1, .tables.0.0, .tables.1.1, .tables.1.0)]
+    Unlike {
+        /// The parameter.
+        name: String,
+        /// The two tables and their values.
+        tables: Box<((String, f64), (String, f64))>,
+    },
+    /// A row can't be played.
+    #[error("{table}: {error}")]
+    Run {
+        /// The table's name.
+        table: String,
+        /// The table's number.
+        number: usize,
+        /// Why.
+        error: Box<RunError>,
+    },
+    /// A simulation stopped early.
+    #[error("{table}: a simulation stopped early")]
+    Stopped {
+        /// The table's name.
+        table: String,
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+fn names(list: &[Obscure]) -> String {
+    let names: Vec<String> = list.iter().map(|o| format!("`{}`", o.name)).collect();
+    names.join(", ")
+}
+
+/// Fits parameters to the rows of these tables.
+///
+/// # Errors
+/// If names or bounds are wrong, the rows can't tell what is asked for, or can't be played.
+pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitError> {
+    let mut world = World::new(tables, options)?;
+    let all: Vec<usize> = (0..world.rows.len()).collect();
+    let before = world.times(&world.start(), &all)?;
+    let names = world.choose(options)?;
+    let (names, left_out) = tellable(&mut world, names, &all, &options.parameters)?;
+    let solved = solve::solve(&world, &names, &all)?;
+    let after = world.times(&solved.values, &all)?;
+    let known = identify::errors(&world, &names, &solved, &all)?;
+    let row = |(i, (before, after)): (usize, (&f64, &f64))| world.row(i, *before, *after);
+    let rows: Vec<Row> = before.iter().zip(&after).enumerate().map(row).collect();
+
+    let mut clusters: Vec<&str> = tables.iter().map(|t| t.cluster.as_str()).collect();
+    clusters.sort_unstable();
+    clusters.dedup();
+    let mut held_out = Vec::new();
+    for cluster in clusters.iter().filter(|_| clusters.len() > 1) {
+        let (own, others): (Vec<usize>, Vec<usize>) =
+            all.iter().partition(|i| tables[world.rows[**i].table].cluster == *cluster);
+        let (names, _) = tellable(&mut world, names.clone(), &others, &[]).unwrap_or_default();
+        let values = match solve::solve(&world, &names, &others) {
+            Ok(solved) => solved.values,
+            // The others alone can't tell anything.
+            Err(FitError::Rows { .. } | FitError::Obscure(_)) => world.start(),
+            Err(error) => return Err(error),
+        };
+        let after = world.times(&values, &own)?;
+        let rows = own.iter().zip(after).map(|(i, after)| world.row(*i, before[*i], after)).collect();
+        held_out.push(((*cluster).to_owned(), rows));
+    }
+    let kept = world.asked_for().filter(|p| !names.contains(&p.name)).map(|p| (p.name.clone(), p.value, p.origin));
+    Ok(Outcome {
+        kept: kept.collect(),
+        parameters: known.parameters,
+        left_out,
+        correlations: known.correlations,
+        rows,
+        scatter: known.scatter,
+        held_out,
+        simulations: world.simulations(),
+    })
+}
+
+/// Those of `names` that the rows can tell. All of `named` have to be.
+fn tellable(
+    world: &mut World<'_>,
+    mut names: Vec<String>,
+    rows: &[usize],
+    named: &[String],
+) -> Result<(Vec<String>, Vec<Obscure>), FitError> {
+    let mut left_out = Vec::new();
+    let by_name = |name: &str| named.iter().any(|n| n == name);
+    loop {
+        let most = |name: &str| if by_name(name) { identify::MOST } else { identify::MOST_UNASKED };
+        let found = identify::obscure(world, &names, rows, most)?;
+        if found.is_empty() {
+            break;
+        }
+        // One at a time: without it, others may be clear.
+        let Some(worst) = found.iter().find(|o| !by_name(&o.name)) else { return Err(FitError::Obscure(found)) };
+        names.retain(|n| *n != worst.name);
+        left_out.push(worst.clone());
+    }
+    if rows.len() <= names.len() {
+        return Err(FitError::Rows { rows: rows.len(), parameters: names.len() });
+    }
+    if names.is_empty() {
+        return Err(if left_out.is_empty() {
+            FitError::Rows { rows: rows.len(), parameters: 0 }
+        } else {
+            FitError::Obscure(left_out)
+        });
+    }
+    Ok((names, left_out))
+}
