@@ -10,6 +10,7 @@ mod explain;
 pub(crate) mod healthy;
 mod idle;
 mod links;
+mod local;
 pub(crate) mod profile;
 mod sweep;
 mod together;
@@ -34,6 +35,7 @@ use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
 pub use links::Carried;
 use links::Totals;
+pub use local::local_copy;
 pub use sweep::{Predicted, played, predict, predict_with};
 
 /// What a run may share with its surroundings.

@@ -192,3 +192,69 @@ fn sizes_beyond_a_limit_are_left_out() {
     let rows = value["results"]["logs"][0]["rows"].as_array().unwrap().len();
     assert!((2..16).contains(&rows), "{rows}");
 }
+
+#[test]
+fn errors_are_held_to_a_baseline() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "a.txt", 1.05);
+    let run = |args: &[&str]| compare(dir.path(), &[&["a.txt"][..], &CLUSTER, args].concat());
+    assert_eq!(run(&["--write-baseline", "base.toml"]).code, 0);
+    let written = fs::read_to_string(dir.path().join("base.toml")).unwrap();
+    assert!(written.contains("[logs.\"a.txt\".small]") && written.contains("median_abs_error"), "{written}");
+    run(&["--write-baseline", "base.toml"]).fails(2, &["E081", "base.toml"]);
+    assert_eq!(run(&["--baseline", "base.toml"]).code, 0);
+    // Worse, by more than the tolerance or not.
+    own_log(dir.path(), "a.txt", 1.3);
+    let worse = run(&["--baseline", "base.toml", "--junit", "report.xml"]);
+    assert_eq!(worse.code, 1, "{worse:?}");
+    assert!(worse.err.contains("E091") && worse.err.contains("median |error| was 4.8 %, is 23.1 %"), "{}", worse.err);
+    let report = fs::read_to_string(dir.path().join("report.xml")).unwrap();
+    assert!(report.contains("failures=\"2\"") && report.contains("small messages"), "{report}");
+    assert_eq!(run(&["--baseline", "base.toml", "--tolerance", "20%"]).code, 0);
+    let value = run(&["--baseline", "base.toml", "--tolerance", "0.2", "--format", "json"]).json();
+    assert_eq!(value["results"]["changes"].as_array().unwrap().len(), 2);
+    // A log that the baseline doesn't have.
+    own_log(dir.path(), "b.txt", 1.0);
+    let other = compare(dir.path(), &[&["b.txt", "--baseline", "base.toml"][..], &CLUSTER].concat());
+    assert_eq!(other.code, 1);
+    assert!(other.err.contains("the baseline has no such band"), "{}", other.err);
+    // Files that are no baselines.
+    for bad in ["", "schema = 1\n", "schema = 2\ntool_version = \"1\"\n[logs]\n", "\u{0}", "max_mape = 1"] {
+        fs::write(dir.path().join("bad.toml"), bad).unwrap();
+        run(&["--baseline", "bad.toml"]).fails(2, &["E080", "bad.toml", "--write-baseline"]);
+    }
+    run(&["--baseline", "none.toml"]).fails(2, &["E080", "no such file"]);
+    run(&["--tolerance", "1%"]).fails(2, &["--baseline"]);
+    run(&["--baseline", "base.toml", "--tolerance", "x"]).fails(2, &["E080", "--tolerance 15%"]);
+    run(&["--junit", "report.xml"]).fails(2, &["E081", "report.xml"]);
+}
+
+#[test]
+fn markdown_for_a_job_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "slow_log.txt", 2.0);
+    for form in ["github-markdown", "github"] {
+        let args = ["slow_log.txt", "--max-mape", "10%", "--format", form];
+        let ran = compare(dir.path(), &[&args[..], &CLUSTER].concat());
+        assert_eq!(ran.code, 1, "{ran:?}");
+        for part in
+            ["### Predicted beside measured: missed", ":x: mape is 50.0 %", "slow\\_log.txt", "| small |", "<details>"]
+        {
+            assert!(ran.out.contains(part), "{part}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn a_run_of_one_rank_is_a_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = "# Collective test starting: alltoall_perf\n# Using devices\n\
+               #  Rank  0 Group  0 Pid   1 on host0 device  0 [0000:00:00] NVIDIA B200\n\
+               4299152 2149576 half none -1 7.09 605.97 0.00 0 0.79 5429.94 0.00 N/A\n";
+    fs::write(dir.path().join("one.txt"), log).unwrap();
+    let value = compare(dir.path(), &["one.txt", "--format", "json"]).json();
+    let log = &value["results"]["logs"][0];
+    assert_eq!(log["rows"].as_array().unwrap().len(), 1, "only the copy out of place: {log}");
+    assert!(log["rows"][0]["predicted_us"].as_f64().is_some_and(|us| us > 1.0 && us < 20.0), "{log}");
+    assert!(log["pattern"][0].as_str().unwrap().contains("one rank"), "{log}");
+}

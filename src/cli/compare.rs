@@ -1,17 +1,19 @@
 //! `compare`: predicted beside measured.
 
+mod clues;
 mod gates;
 mod log;
+mod verdict;
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
-use sim_report::compare::{LogComparison, Summary};
+use clap::{Args as ClapArgs, ValueEnum};
+use sim_report::compare::{Baseline, Check, Gates, LogComparison, Summary, checks};
 use sim_report::plot::busbw_chart;
 use sim_report::result::{CompareResults, Envelope, Warning};
-use sim_report::table::{compare_csv, compare_text};
+use sim_report::table::{compare_csv, compare_markdown, compare_text};
 
-use super::args::{self, Format, Output, System};
+use super::args::{self, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::folder::Folder;
@@ -41,24 +43,53 @@ pub(super) struct Args {
     /// Thresholds from a TOML file: max_mape, max_median_abs_error, max_p90_abs_error
     #[arg(long, value_name = "FILE")]
     gate_file: Option<PathBuf>,
+    /// Hold the errors of each band to those in this file; exit with 1 if one has grown by more than --tolerance
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Growth of a band's median |error| that is no regression: `0.5%` or 0.005, added to it
+    #[arg(long, value_name = "SHARE", requires = "baseline")]
+    tolerance: Option<String>,
+    /// Write the errors of each band into this file, for --baseline
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+    /// Write bands and thresholds as JUnit XML into this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Write the comparison and a plot into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Overwrite files in --out
-    #[arg(long, requires = "out")]
+    /// Overwrite files
+    #[arg(long)]
     force: bool,
     #[command(flatten)]
     system: System,
-    #[command(flatten)]
-    output: Output,
+    /// The form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
+    format: CompareFormat,
+}
+
+/// The forms of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompareFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// GitHub Markdown, for a job's summary or an issue.
+    #[value(name = "github-markdown", aliases = ["github", "markdown"])]
+    Markdown,
 }
 
 const EXAMPLES: &str = "\
-Ranks, operation and sizes come from the log's own header; flags win.
+Ranks, operation and sizes come from the log's own header; flags win. The pattern in words follows from the residuals' shape, from
+the rates of NICs and slots, and from predictions of the same sizes with something otherwise.
 
 Examples:
   fabricsim compare nccl.log --system hgx-h100 --nodes 2
   fabricsim compare a.log b.log --scenario cluster.toml --max-mape 15%
+  fabricsim compare *.log --scenario cluster.toml --write-baseline baseline.toml
+  fabricsim compare *.log --scenario cluster.toml --baseline baseline.toml --junit report.xml
+  fabricsim compare nccl.log --system hgx-h100 --format github-markdown >> \"$GITHUB_STEP_SUMMARY\"
   mpirun ... all_reduce_perf -b 8 -e 8G -f 2 | tee nccl.log; fabricsim compare nccl.log --system hgx-h100";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -68,8 +99,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         None => None,
     };
     let mut thresholds = args.gate_file.as_deref().map(gates::read).transpose()?.unwrap_or_default();
-    if let Some(share) = args.max_mape.as_deref().map(share).transpose()? {
+    if let Some(share) = args.max_mape.as_deref().map(|text| share("--max-mape", text)).transpose()? {
         thresholds.max_mape = Some(share);
+    }
+    let tolerance = args.tolerance.as_deref().map(|text| share("--tolerance", text)).transpose()?;
+    let before = args.baseline.as_deref().map(verdict::read).transpose()?;
+    for path in [&args.write_baseline, &args.junit].into_iter().flatten() {
+        output::writable(path, args.force)?;
     }
     let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
     let request = Request { input, settings: args.system.settings()?, op };
@@ -92,23 +128,31 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let summary = Summary::of(logs.iter().flat_map(|log: &LogComparison| &log.rows));
+    let now = Baseline::of(&logs, env!("CARGO_PKG_VERSION"));
+    let changes = before.map_or_else(Vec::new, |before| before.compare(&now, tolerance.unwrap_or(verdict::TOLERANCE)));
+    let gates = Gates { thresholds, changes };
+    let checks = checks(&logs, &gates);
     if !logs.is_empty() {
-        show(args, &logs, notes, folder.as_ref(), context)?;
+        show(args, &logs, &gates, &checks, notes, folder.as_ref(), context)?;
+    }
+    if let Some(path) = &args.junit {
+        verdict::write_junit(path, &checks, args.force)?;
     }
     if let Some(failure) = all(failures) {
         return Err(failure);
     }
-    let Some(summary) = summary else { return Err(nothing_to_compare(&logs)) };
-    let missed = thresholds.check(&summary);
-    if missed.is_empty() {
-        return Ok(());
+    if Summary::of(logs.iter().flat_map(|log: &LogComparison| &log.rows)).is_none() {
+        return Err(nothing_to_compare(&logs));
+    }
+    // Only of logs that could all be compared: one that is missing would be missed later.
+    if let Some(path) = &args.write_baseline {
+        verdict::write(path, &now, args.force)?;
     }
     let mut faults = Diagnostics::new();
-    for missed in missed {
-        faults.push(Diagnostic::new(Code::Threshold, missed.to_string()));
+    for missed in checks.into_iter().filter_map(|check| check.failure) {
+        faults.push(Diagnostic::new(Code::Threshold, missed));
     }
-    Err(Failure { diagnostics: faults, exit: Exit::Missed })
+    if faults.list.is_empty() { Ok(()) } else { Err(Failure { diagnostics: faults, exit: Exit::Missed }) }
 }
 
 /// A comparison without a single row says nothing, so that no threshold is met by it.
@@ -124,11 +168,14 @@ fn nothing_to_compare(logs: &[LogComparison]) -> Failure {
 fn show(
     args: &Args,
     logs: &[LogComparison],
+    gates: &Gates,
+    checks: &[Check],
     notes: Vec<Warning>,
     folder: Option<&Folder>,
     context: &Context,
 ) -> Result<(), Failure> {
-    let results = CompareResults::from(logs);
+    let mut results = CompareResults::from(logs);
+    results.changes.clone_from(&gates.changes);
     let name = args.scenario.as_ref().map_or_else(|| "compare".to_owned(), |p| p.display().to_string());
     let envelope = Envelope::new(name, context.seed.unwrap_or(1), &results).with_warnings(notes);
     let json = envelope.to_json().map_err(Failure::internal)?;
@@ -140,9 +187,10 @@ fn show(
         }
         folder.finish()?;
     }
-    match args.output.format {
-        Format::Json => output::print(&json),
-        Format::Text => output::print(&compare_text(&results)),
+    match args.format {
+        CompareFormat::Json => output::print(&json),
+        CompareFormat::Text => output::print(&compare_text(&results)),
+        CompareFormat::Markdown => output::print(&compare_markdown(&results, checks)),
     }
 }
 
@@ -166,7 +214,7 @@ fn all(failures: Vec<Failure>) -> Option<Failure> {
 }
 
 /// `15%` or `0.15` as a ratio.
-fn share(text: &str) -> Result<f64, Failure> {
+fn share(flag: &str, text: &str) -> Result<f64, Failure> {
     let trimmed = text.trim();
     let (number, scale) = match trimmed.strip_suffix('%') {
         Some(number) => (number.trim_end(), 0.01),
@@ -186,7 +234,7 @@ fn share(text: &str) -> Result<f64, Failure> {
         }
         _ => {
             let fault = Diagnostic::new(Code::BadArgument, format!("`{}` is not a share", shorten(text)));
-            Err(Failure::of(Exit::Usage, fault.help("--max-mape 15%, or --max-mape 0.15")))
+            Err(Failure::of(Exit::Usage, fault.help(format!("{flag} 15%, or {flag} 0.15"))))
         }
     }
 }
@@ -197,10 +245,10 @@ mod tests {
 
     #[test]
     fn shares() {
-        assert!((share("15%").unwrap() - 0.15).abs() < 1e-12);
-        assert!((share("0.15").unwrap() - 0.15).abs() < 1e-12);
+        assert!((share("--max-mape", "15%").unwrap() - 0.15).abs() < 1e-12);
+        assert!((share("--max-mape", "0.15").unwrap() - 0.15).abs() < 1e-12);
         for bad in ["15", "-1%", "nan", "", "%", "x"] {
-            assert!(share(bad).is_err(), "{bad}");
+            assert!(share("--max-mape", bad).is_err(), "{bad}");
         }
     }
 }

@@ -101,15 +101,37 @@ pub(super) fn case(
 ) -> Result<Case, Failure> {
     let mut taken = Vec::new();
     let found = find(name, log, table, request, context, &mut taken);
+    tell(name, &taken, context, notes);
+    let case = found?;
+    notes.extend(warnings(&case.loaded.diagnostics));
+    Ok(case)
+}
+
+/// The cluster of a table alone, whatever its number of ranks; told as [`case`] does.
+pub(super) fn cluster(
+    name: &str,
+    log: &NcclLog,
+    table: &Table,
+    request: &Request,
+    context: &Context,
+    notes: &mut Vec<Warning>,
+) -> Result<Loaded, Failure> {
+    let mut taken = Vec::new();
+    let loaded = cluster::load(name, log, table, request, context, &mut taken);
+    tell(name, &taken, context, notes);
+    let loaded = loaded?;
+    notes.extend(warnings(&loaded.diagnostics));
+    Ok(loaded)
+}
+
+/// Says what was taken from the log.
+fn tell(name: &str, taken: &[String], context: &Context, notes: &mut Vec<Warning>) {
     if !taken.is_empty() {
         let message = format!("{name}: from the log: {}", taken.join(", "));
         context.note(&format!("note: {message}"));
         let hint = Some("flags win: --system, --nodes, --transport, --nccl".to_owned());
         notes.push(Warning { code: Code::Assumed.id().to_owned(), message, hint });
     }
-    let case = found?;
-    notes.extend(warnings(&case.loaded.diagnostics));
-    Ok(case)
 }
 
 fn find(
@@ -139,7 +161,7 @@ fn find(
     };
     if table.ranks == Some(1) {
         let message = format!("`{name}` is of one rank: a copy within a GPU, in which no link takes part");
-        return Err(usage(Code::Unsupported, message, "compare runs of two ranks or more"));
+        return Err(usage(Code::Unsupported, message, "give runs of two ranks or more"));
     }
     let loaded = cluster::load(name, log, &table, request, context, taken)?;
     let gpus = loaded.scenario.gpus();

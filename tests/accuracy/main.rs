@@ -7,11 +7,12 @@
 //! - `cargo test --test accuracy` holds the figures to `accuracy.toml` and the tables of `docs/accuracy.md` and `docs/accuracy-rows.md`.
 //! - `UPDATE_DOCS=1 REASON="why" cargo test --test accuracy` writes them.
 //! - `RUNS=h100-2n16,b200 cargo test --test accuracy -- --nocapture` only prints the figures of runs with these words in their names;
-//!   with `ROWS=1` each row too; with `FULL=1` the rows that are left out otherwise.
+//!   with `ROWS=1` each row too; with `PATTERNS=1` what `compare` says of them; with `FULL=1` the rows that are left out otherwise.
 
 mod accepted;
 mod family;
 mod pages;
+mod patterns;
 mod run;
 mod score;
 
@@ -68,6 +69,11 @@ fn scored() -> Vec<Scored> {
 fn predictions_hold_against_published_runs() {
     let all = scored();
     if is_set("RUNS") || is_set("FULL") {
+        if is_set("PATTERNS") {
+            for (id, said) in patterns::of(&all.iter().map(|s| &s.run).collect::<Vec<_>>()) {
+                println!("{id}\n    {}", said.join("\n    "));
+            }
+        }
         return;
     }
     assert!(all.len() >= 90, "{} runs", all.len());
@@ -82,7 +88,11 @@ fn predictions_hold_against_published_runs() {
         "the accuracy is not what accuracy.toml accepts:\n{}\nUPDATE_DOCS=1 REASON=\"why\" cargo test --test accuracy",
         differences.join("\n")
     );
-    pages::renew(&all, update);
+    let runs: Vec<run::Run> = all.iter().map(|s| s.run.clone()).collect();
+    let broken: Vec<&run::Run> = runs.iter().filter(|run| run.health() == Health::Broken).collect();
+    let said = patterns::of(&broken);
+    pages::renew(&all, &said, update);
+    patterns::check(&runs, &said);
     hold(&all);
 }
 

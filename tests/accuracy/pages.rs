@@ -1,5 +1,6 @@
 //! The generated parts of `docs/accuracy.md` and `docs/accuracy-rows.md`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -76,16 +77,18 @@ fn runs(w: &mut String, all: &[Scored]) {
 }
 
 /// Runs in which something was wrong: how far above the measured rate the prediction is.
-fn broken(w: &mut String, all: &[Scored]) {
-    writeln!(w, "| run | what was wrong | predicted rate over measured, median: to 64 KiB, to 64 MiB, above |")
-        .unwrap();
-    writeln!(w, "|---|---|---|").unwrap();
+fn broken(w: &mut String, all: &[Scored], said: &BTreeMap<String, Vec<String>>) {
+    let ratios = "predicted rate over measured, median: to 64 KiB, to 64 MiB, above";
+    writeln!(w, "| run | what was wrong | {ratios} | what `compare` says |").unwrap();
+    writeln!(w, "|---|---|---|---|").unwrap();
     for s in all.iter().filter(|s| s.run.health() == Health::Broken) {
         let ratio = |band| {
             let ratios = family::rows([s], band).iter().map(|r| r.measured.us / r.predicted).collect();
             median(ratios).map_or_else(|| "–".to_owned(), |r| format!("{r:.2}"))
         };
-        writeln!(w, "| {} | {} | {} |", s.run.id, s.run.cause.as_deref().unwrap_or(""), BANDS.map(ratio).join(", "))
+        let cause = s.run.cause.as_deref().unwrap_or("");
+        let said = said.get(&s.run.id).map_or(String::new(), |said| said.join("; "));
+        writeln!(w, "| {} | {cause} | {} | {} |", s.run.id, BANDS.map(ratio).join(", "), said.replace('|', "\\|"))
             .unwrap();
     }
 }
@@ -110,7 +113,7 @@ fn commands(w: &mut String, all: &[Scored]) {
     }
 }
 
-fn summary(all: &[Scored]) -> String {
+fn summary(all: &[Scored], said: &BTreeMap<String, Vec<String>>) -> String {
     let mut text = String::new();
     let w = &mut text;
     writeln!(w, "## Families\n\nHealthy runs: *median signed / median absolute (rows), target of the latter*.\n")
@@ -124,7 +127,7 @@ fn summary(all: &[Scored]) -> String {
     families(w, all, Health::NotJudged, |_| true);
     writeln!(w, "\n## Runs in which something was wrong\n").unwrap();
     writeln!(w, "The cluster is predicted as it should work.\n").unwrap();
-    broken(w, all);
+    broken(w, all, said);
     writeln!(w, "\n## Runs\n").unwrap();
     runs(w, all);
     writeln!(w, "\n## Left out\n\n`FULL=1` plays them too.\n").unwrap();
@@ -164,8 +167,8 @@ fn rows(all: &[Scored]) -> String {
 }
 
 /// Writes both pages, or holds them to what they have to say.
-pub(crate) fn renew(all: &[Scored], write: bool) {
-    for (name, expected) in [("docs/accuracy.md", summary(all)), ("docs/accuracy-rows.md", rows(all))] {
+pub(crate) fn renew(all: &[Scored], said: &BTreeMap<String, Vec<String>>, write: bool) {
+    for (name, expected) in [("docs/accuracy.md", summary(all, said)), ("docs/accuracy-rows.md", rows(all))] {
         let page = root().join(name);
         let old = fs::read_to_string(&page).unwrap().replace("\r\n", "\n");
         let (head, found) = old.split_once(BEGIN).expect("the page has the mark after which the tables begin");

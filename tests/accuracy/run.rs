@@ -63,16 +63,11 @@ pub(crate) struct Run {
     pub(crate) cause: Option<String>,
     /// What the pattern of residuals has to say of that.
     #[serde(default)]
-    #[expect(dead_code, reason = "read by the test of patterns, which is to come")]
-    pattern: Vec<String>,
+    pub(crate) pattern: Vec<String>,
     /// What of the cluster the source doesn't tell.
     pub(crate) assumed: Option<String>,
     /// Processes, where not one for each GPU.
     pub(crate) layout: Option<String>,
-    /// Keys of the scenario that bring the cause about, where the model has them.
-    #[serde(default)]
-    #[expect(dead_code, reason = "read by the test of patterns, which is to come")]
-    settings: Vec<String>,
     /// Only these sizes are played.
     play: Option<Vec<u64>>,
     /// Why.

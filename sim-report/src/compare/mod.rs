@@ -10,7 +10,11 @@
 //! assert!(compared.rows.iter().all(|row| row.error().abs() < 0.01));
 //! ```
 
+mod baseline;
+mod checks;
+mod clues;
 mod pattern;
+mod shape;
 mod stats;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +23,9 @@ use sim_core::units::Bytes;
 use crate::metrics::Operation;
 use crate::nccl_log::Table;
 
+pub use baseline::{Baseline, BaselineBand, Change};
+pub use checks::{Check, Gates, checks};
+pub use clues::{Clues, WhatIf};
 pub use stats::{Band, BandName, Missed, Summary, Thresholds};
 
 /// A row that takes more than this many times its twin of the other placement is an outlier.
@@ -115,6 +122,8 @@ pub struct LogComparison {
     pub skipped: usize,
     /// Remarks on the log.
     pub warnings: Vec<String>,
+    /// What is known of the cluster, for the pattern in words.
+    pub clues: Option<Clues>,
 }
 
 impl LogComparison {
@@ -151,13 +160,20 @@ impl LogComparison {
             }
         }
         let (operation, ranks) = (table.operation, table.ranks);
-        Self { log: log.into(), operation, ranks, rows, skipped, warnings: Vec::new() }
+        Self { log: log.into(), operation, ranks, rows, skipped, warnings: Vec::new(), clues: None }
     }
 
     /// The same with these remarks on the log.
     #[must_use]
     pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);
+        self
+    }
+
+    /// The same with what is known of the cluster.
+    #[must_use]
+    pub fn with_clues(mut self, clues: Clues) -> Self {
+        self.clues = Some(clues);
         self
     }
 
@@ -173,10 +189,11 @@ impl LogComparison {
         stats::bands(&self.rows)
     }
 
-    /// What the residuals look like, in words; at least one sentence if there is a row.
+    /// What the residuals look like, in words; at least one sentence if there is a row. With [`clues`](Self::clues) also what
+    /// a low rate says in the light of the cluster.
     #[must_use]
     pub fn pattern(&self) -> Vec<String> {
-        pattern::describe(&self.rows)
+        pattern::describe(self)
     }
 }
 

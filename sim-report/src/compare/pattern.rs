@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use sim_core::units::Bytes;
 
+use super::clues;
+use super::shape;
 use super::stats::quantile;
-use super::{Placement, Row};
+use super::{LogComparison, Placement, Row};
 
 /// A size is off if its median error is beyond this.
 const OFF: f64 = 0.10;
@@ -22,18 +24,39 @@ enum Verdict {
 
 /// A size and how it stands.
 #[derive(Clone, Copy, Debug)]
-struct Size {
-    bytes: Bytes,
+pub(super) struct Size {
+    pub(super) bytes: Bytes,
     /// measured rate / predicted rate − 1, the median over its rows: the row's busbw against the model's.
     rate: f64,
     verdict: Verdict,
+    /// Predicted, µs.
+    pub(super) predicted_us: f64,
+    /// Measured, µs: that of the median error.
+    pub(super) measured_us: f64,
 }
 
-pub(super) fn describe(rows: &[Row]) -> Vec<String> {
+impl Size {
+    /// Measured rate / predicted rate.
+    pub(super) fn ratio(&self) -> f64 {
+        1.0 + self.rate
+    }
+}
+
+pub(super) fn describe(log: &LogComparison) -> Vec<String> {
+    let rows = &log.rows;
     let sizes = sizes(rows);
     let mut out = Vec::new();
-    if let Some(sentence) = by_size(&sizes) {
-        out.push(sentence);
+    if log.ranks == Some(1) && !rows.is_empty() {
+        let help = "start the test with more (-g 8, or mpirun -np 8)";
+        return vec![format!("one rank: a copy within a GPU, in which no link takes part; {help}")];
+    }
+    let shape = shape::describe(&sizes);
+    let shaped = shape.is_some();
+    out.extend(shape.or_else(|| by_size(&sizes)));
+    // A rate says little of a run that stalled or collapsed.
+    if !shaped {
+        let clues = log.clues.clone().unwrap_or_default();
+        out.extend(clues::describe(&sizes, log.operation, log.ranks, &clues));
     }
     out.extend(by_placement(rows));
     out.extend(outliers(rows));
@@ -41,13 +64,13 @@ pub(super) fn describe(rows: &[Row]) -> Vec<String> {
 }
 
 fn sizes(rows: &[Row]) -> Vec<Size> {
-    let mut by_size: BTreeMap<Bytes, Vec<f64>> = BTreeMap::new();
+    let mut by_size: BTreeMap<Bytes, (f64, Vec<f64>)> = BTreeMap::new();
     for row in rows {
-        by_size.entry(row.bytes).or_default().push(row.error());
+        by_size.entry(row.bytes).or_insert((row.predicted_us, Vec::new())).1.push(row.error());
     }
     by_size
         .into_iter()
-        .filter_map(|(bytes, mut errors)| {
+        .filter_map(|(bytes, (predicted_us, mut errors))| {
             errors.sort_by(f64::total_cmp);
             // The row's rate against the model's is predicted time over measured time.
             let rate = quantile(&errors, 0.5)?;
@@ -58,7 +81,7 @@ fn sizes(rows: &[Row]) -> Vec<Size> {
             } else {
                 Verdict::Fine
             };
-            Some(Size { bytes, rate, verdict })
+            Some(Size { bytes, rate, verdict, predicted_us, measured_us: predicted_us / (1.0 + rate) })
         })
         .collect()
 }
@@ -180,7 +203,7 @@ fn outliers(rows: &[Row]) -> Option<String> {
     Some(format!("outliers (more than {} times their twin placement, kept): {which}", super::OUTLIER_RATIO))
 }
 
-fn range(part: &[Size]) -> String {
+pub(super) fn range(part: &[Size]) -> String {
     match part {
         [] => String::new(),
         [one] => size(one.bytes),

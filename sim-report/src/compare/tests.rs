@@ -114,3 +114,107 @@ fn results_pool_all_logs() {
     }
     assert!(value["results"]["p90_abs_error"].is_number() && value["results"]["median_abs_error"].is_number());
 }
+
+#[test]
+fn a_stall_and_a_collapse_are_told_from_a_slow_link() {
+    let first = |c: LogComparison| c.pattern().remove(0);
+    // 64 KiB to 8 MiB take a millisecond whatever their size.
+    let stall = first(compared(|b| {
+        let t = if (1 << 16..=8 << 20).contains(&b) { 1000.0 + b as f64 / 100e3 } else { model(b as f64) };
+        (t, t)
+    }));
+    assert!(
+        stall.starts_with("64 KiB to 8 MiB take 1.0 to 1.1 ms whatever their size, and 8 GiB reaches 100 %"),
+        "{stall}"
+    );
+    assert!(stall.contains("stalls"), "{stall}");
+    // From 16 MiB to 1 GiB about 100 ms, as after losses; then bandwidth has caught up.
+    let collapse = first(compared(|b| {
+        let t = if (16 << 20..=1 << 30).contains(&b) { 1e5 } else { model(b as f64) };
+        (t, t)
+    }));
+    assert!(collapse.starts_with("at 16 MiB the rate falls to"), "{collapse}");
+    assert!(collapse.contains("is back at 2 GiB") && collapse.contains("collapse of the network"), "{collapse}");
+    // A link of a fifth of the rate is neither.
+    let slow = first(compared(|b| (20.0 + b as f64 / 20e3, 20.0 + b as f64 / 20e3)));
+    assert!(!slow.contains("stall") && !slow.contains("collapse"), "{slow}");
+}
+
+/// The sentences of a run at `part` of the predicted rate, on such a cluster.
+fn said(part: f64, clues: Clues) -> String {
+    scaled(|b| if b > 1 << 20 { 1.0 / part } else { 1.0 }).with_clues(clues).pattern().join("; ")
+}
+
+#[test]
+fn a_low_rate_in_the_light_of_the_cluster() {
+    // The model moves 100 GB/s; on two ranks busbw is algbw.
+    let two = Clues { nodes: 2, ranks_per_node: 1, nics: 4, nic_rate: 25.0, slot_rate: 200.0, ..Clues::default() };
+    let text = said(0.5, two.clone());
+    assert!(text.contains("reach 50 % of the predicted rate: about half"), "{text}");
+    assert!(text.contains("12.5 of 25 GB/s on each NIC, if a ring carries it, about half of its rate"), "{text}");
+    let text = said(0.24, two.clone());
+    assert!(text.contains("together what one NIC carries: does all traffic take one?"), "{text}");
+    let text = said(0.95, Clues { slot_rate: 60.0, ..two.clone() });
+    assert!(text.contains("the slot of a GPU carries 60 GB/s, less than its 4 NICs together (100 GB/s)"), "{text}");
+    let text = said(0.95, two.clone());
+    assert!(!text.contains("NIC"), "{text}");
+    let box_ = Clues { nodes: 1, ranks_per_node: 2, slot_rate: 100.0, pcie_only: true, ..Clues::default() };
+    assert!(
+        said(0.2, box_.clone())
+            .contains("20 % of what a GPU's slot carries (100.0 GB/s): as copies through host memory")
+    );
+    assert!(!said(0.6, box_).contains("host memory"));
+    // The what-if that closes the gap is told, and one that does as well.
+    let what_if = |what: &str, part: f64| WhatIf {
+        what: what.to_owned(),
+        predicted_us: [1u64 << 27, 1 << 33].map(|b| (Bytes::new(b), model(b as f64) / part)).to_vec(),
+    };
+    let what_ifs = vec![what_if("a", 0.52), what_if("b", 0.9), what_if("c", 0.47)];
+    let text = said(0.5, Clues { what_ifs, ..two.clone() });
+    assert!(
+        text.contains(
+            "as if a: the model is then 4 % off at 128 MiB and 8 GiB, in place of 100 %, or as if c (6 % off)"
+        ),
+        "{text}"
+    );
+    let text = said(0.5, Clues { what_ifs: vec![what_if("b", 0.9)], ..two });
+    assert!(!text.contains("as if b"), "{text}");
+}
+
+#[test]
+fn baselines_tell_better_from_worse() {
+    let (good, bad) = (scaled(|_| 1.0 / 0.95), scaled(|_| 1.0 / 0.8));
+    let before = Baseline::of([&good], "1.0");
+    let worse = |changes: &[Change]| changes.iter().filter(|c| c.worse).count();
+    let same = before.compare(&before, 0.0);
+    assert_eq!((same.len(), worse(&same)), (3, 0));
+    let now = Baseline::of([&bad], "1.1");
+    let changes = before.compare(&now, 0.005);
+    assert_eq!(worse(&changes), 3);
+    assert_eq!(changes[0].to_string(), "x.txt, small: median |error| was 5.0 %, is 20.0 %");
+    assert_eq!(worse(&now.compare(&before, 0.0)), 0, "better is not worse");
+    assert_eq!(worse(&before.compare(&now, 0.2)), 0, "within the tolerance");
+    // Fewer rows, no rows, and a log that the baseline lacks.
+    let mut fewer = now.clone();
+    fewer.logs.get_mut("x.txt").unwrap().get_mut("small").unwrap().count = 1;
+    fewer.logs.get_mut("x.txt").unwrap().remove("mid");
+    let changes = now.compare(&fewer, 1.0);
+    assert_eq!(worse(&changes), 2);
+    let checks = checks(&[], &Gates { changes, ..Gates::default() });
+    assert_eq!(checks.len(), 1, "a band that is gone is a check of its own: {checks:?}");
+    let empty = Baseline { logs: std::collections::BTreeMap::new(), ..now.clone() };
+    assert_eq!(worse(&empty.compare(&now, 1.0)), 3);
+    assert_eq!(now.compare(&empty, 0.0).len(), 0);
+}
+
+#[test]
+fn checks_are_bands_and_thresholds() {
+    let log = scaled(|_| 1.0 / 0.8);
+    let thresholds = Thresholds { max_mape: Some(0.1), max_p90_abs_error: Some(0.5), ..Thresholds::default() };
+    let all = checks(&[log], &Gates { thresholds, changes: Vec::new() });
+    assert_eq!(
+        all.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+        ["small messages", "mid messages", "large messages", "mape", "p90_abs_error"]
+    );
+    assert_eq!(all.iter().filter(|c| c.failure.is_some()).count(), 1);
+}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{Band, LogComparison, Placement, Row};
+use crate::compare::{Band, Change, LogComparison, Placement, Row};
 
 /// What `compare` answers. All errors are ratios (0.1 is 10 %), over all rows of all logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct CompareResults {
     pub median_abs_error: Option<f64>,
     /// 90th percentile of |error|.
     pub p90_abs_error: Option<f64>,
+    /// How bands stand to a baseline, if one was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
 }
 
 /// One table of a log.
@@ -93,6 +96,7 @@ impl From<&[LogComparison]> for CompareResults {
             mape: summary.map(|s| s.mape),
             median_abs_error: summary.map(|s| s.median_abs_error),
             p90_abs_error: summary.map(|s| s.p90_abs_error),
+            changes: Vec::new(),
         }
     }
 }

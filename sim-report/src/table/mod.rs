@@ -2,12 +2,16 @@
 
 mod csv_file;
 mod fit;
+mod github;
+mod junit;
 mod nccl;
 mod reports;
 mod text;
 
 pub use csv_file::{collectives_csv, compare_csv, links_csv, transfers_csv, write_csv};
 pub use fit::{fit_text, parameters_line};
+pub use github::compare_markdown;
+pub use junit::junit;
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
 pub use reports::{ab_text, collectives_text, compare_text, links_text, path_text, transfers_text};
 pub use text::{Align, TextTable, number, time_text};

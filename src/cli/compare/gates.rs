@@ -52,8 +52,8 @@ pub(super) fn read(path: &Path) -> Result<Thresholds, Failure> {
     let file: File = toml::from_str(&text).map_err(|e| refuse(e.to_string().trim_end().to_owned()))?;
     let share = |share: Option<Share>| match share {
         None => Ok(None),
-        Some(Share::Number(value)) => super::share(&value.to_string()).map(Some),
-        Some(Share::Text(text)) => super::share(&text).map(Some),
+        Some(Share::Number(value)) => super::share("max_mape =", &value.to_string()).map(Some),
+        Some(Share::Text(text)) => super::share("max_mape =", &text).map(Some),
     };
     let thresholds = Thresholds {
         max_mape: share(file.max_mape)?,

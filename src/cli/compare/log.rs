@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use sim_core::engine;
 use sim_core::outcome::StopReason;
 use sim_core::units::{Bytes, Time};
-use sim_report::compare::{LogComparison, Prediction};
+use sim_report::compare::{Clues, LogComparison, Placement, Prediction};
 use sim_report::nccl_log::{self, NcclLog, Table};
 use sim_report::result::Warning;
 
@@ -17,7 +17,8 @@ use super::super::context::Context;
 use super::super::fault::Failure;
 use super::super::measured::{self, Case, Request};
 use super::super::play::{failure, stopped_early};
-use crate::simulate::{RunError, predict};
+use super::clues;
+use crate::simulate::{RunError, local_copy, predict};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
 pub(super) fn compare(
@@ -54,10 +55,31 @@ fn one(
     context: &Context,
     notes: &mut Vec<Warning>,
 ) -> Result<(LogComparison, Option<Failure>), Failure> {
+    if table.ranks == Some(1) {
+        return alone(name, log, table, request, context, notes).map(|compared| (compared, None));
+    }
     let case = measured::case(name, log, table, request, context, notes)?;
     let (predicted, stopped) = predictions(&case, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
     let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.get(&bytes).copied());
+    let clues = clues::clues(&compared, log, &case, request, context);
+    let compared = compared.with_clues(clues);
     Ok((compared, stopped.map(|reason| stopped_early(reason, name, case.loaded.scenario.limits.time.is_some()))))
+}
+
+/// A run of one rank: out of place it copies within a GPU, in place it does nothing.
+fn alone(
+    name: &str,
+    log: &NcclLog,
+    table: &Table,
+    request: &Request,
+    context: &Context,
+    notes: &mut Vec<Warning>,
+) -> Result<LogComparison, Failure> {
+    let loaded = measured::cluster(name, log, table, request, context, notes)?;
+    let predict = |bytes: Bytes, placement| {
+        (placement == Placement::OutOfPlace).then(|| Prediction::exactly(local_copy(&loaded, bytes).as_us()))
+    };
+    Ok(LogComparison::new(name, table, predict).with_clues(Clues::default()))
 }
 
 /// The predicted time of every size of a table, and why some are missing, if they are.

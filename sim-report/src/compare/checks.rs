@@ -1,0 +1,78 @@
+//! What a comparison is held to, as a list of checks that pass or fail: what JUnit and Markdown show.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, LogComparison, Summary, Thresholds};
+
+/// What comparisons are held to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gates {
+    /// Limits over all rows.
+    pub thresholds: Thresholds,
+    /// How bands stand to a baseline.
+    pub changes: Vec<Change>,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// What it is about: a log, or `all logs`.
+    pub subject: String,
+    /// What is checked.
+    pub name: String,
+    /// What it found, in words.
+    pub found: String,
+    /// Why it failed; absent if it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// All checks of these comparisons: one a band of each log, and one a threshold.
+#[must_use]
+pub fn checks(logs: &[LogComparison], gates: &Gates) -> Vec<Check> {
+    let mut out = Vec::new();
+    for log in logs {
+        for band in log.bands() {
+            let name = band.band.name();
+            let failed = gates.changes.iter().find(|c| c.worse && c.log == log.log && c.band == name);
+            out.push(Check {
+                subject: log.log.clone(),
+                name: format!("{name} messages"),
+                found: format!(
+                    "{} rows, median error {:+.1} %, median |error| {:.1} %",
+                    band.count,
+                    band.median_error * 100.0,
+                    band.median_abs_error * 100.0
+                ),
+                failure: failed.map(ToString::to_string),
+            });
+        }
+    }
+    // Bands that are gone have no row above.
+    for change in gates.changes.iter().filter(|c| c.worse && c.now.is_none()) {
+        out.push(Check {
+            subject: change.log.clone(),
+            name: format!("{} messages", change.band),
+            found: "no rows".to_owned(),
+            failure: Some(change.to_string()),
+        });
+    }
+    if let Some(summary) = Summary::of(logs.iter().flat_map(|log| &log.rows)) {
+        let missed = gates.thresholds.check(&summary);
+        let limits = [
+            ("mape", summary.mape, gates.thresholds.max_mape),
+            ("median_abs_error", summary.median_abs_error, gates.thresholds.max_median_abs_error),
+            ("p90_abs_error", summary.p90_abs_error, gates.thresholds.max_p90_abs_error),
+        ];
+        for (name, value, limit) in limits {
+            let Some(limit) = limit else { continue };
+            out.push(Check {
+                subject: "all logs".to_owned(),
+                name: name.to_owned(),
+                found: format!("{:.1} %, at most {:.1} %", value * 100.0, limit * 100.0),
+                failure: missed.iter().find(|m| m.metric == name).map(ToString::to_string),
+            });
+        }
+    }
+    out
+}

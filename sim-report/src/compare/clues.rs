@@ -1,0 +1,159 @@
+//! What is known of the cluster beside the rows, and what a low rate says in its light.
+
+use sim_core::units::Bytes;
+
+use super::pattern::Size;
+use crate::metrics::Operation;
+
+/// The largest sizes are low if they reach less than this part of the predicted rate.
+const LOW: f64 = 0.8;
+/// How many of them count.
+const LARGEST: usize = 3;
+/// A part is called a half if it is within this of one.
+const NEAR: f64 = 0.15;
+/// A what-if is told if it takes this part of the gap away, as a ratio of logarithms.
+const CLOSES: f64 = 0.35;
+/// Two what-ifs whose remaining gaps differ by less than this factor explain a log equally well.
+const ALIKE: f64 = 1.35;
+/// Copies through host memory reach less than this part of a slot, copies from GPU to GPU more.
+const STAGED: f64 = 0.5;
+
+/// What is known of a cluster. Rates are GB/s of one direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clues {
+    /// Nodes that take part.
+    pub nodes: u32,
+    /// Ranks of each.
+    pub ranks_per_node: u32,
+    /// NICs of each that its ranks use.
+    pub nics: u32,
+    /// Rate of a NIC.
+    pub nic_rate: f64,
+    /// Rate of the link from a GPU to its host; 0 without one.
+    pub slot_rate: f64,
+    /// GPUs of a node reach each other over PCIe only.
+    pub pcie_only: bool,
+    /// What would be predicted if something were otherwise.
+    pub what_ifs: Vec<WhatIf>,
+}
+
+/// A prediction of some sizes for a cluster on which something is otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIf {
+    /// What is otherwise: "there were no GPUDirect".
+    pub what: String,
+    /// Sizes and times, µs.
+    pub predicted_us: Vec<(Bytes, f64)>,
+}
+
+/// What the rate of the largest sizes says.
+pub(super) fn describe(sizes: &[Size], operation: Option<Operation>, ranks: Option<u32>, clues: &Clues) -> Vec<String> {
+    let mut out = Vec::new();
+    let large: Vec<&Size> = sizes.iter().rev().take(LARGEST).filter(|s| s.bytes.get() > 64 << 10).collect();
+    let mut ratios: Vec<f64> = large.iter().map(|s| s.ratio()).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (Some(ratio), Some(last)) = (ratios.get(ratios.len() / 2).copied(), large.first()) else { return out };
+    let busbw = match (operation, ranks) {
+        (Some(op), Some(ranks)) => op.bandwidths(last.bytes, last.measured_us, ranks).1,
+        _ => last.bytes.get() as f64 / last.measured_us / 1e3,
+    };
+    out.extend(slot(clues));
+    if ratio >= LOW {
+        return out;
+    }
+    if let Some(part) = part(ratio) {
+        out.push(format!("the largest sizes reach {:.0} % of the predicted rate: about {part}", ratio * 100.0));
+    }
+    out.extend(network(last, operation, busbw, clues));
+    if clues.nodes == 1 && clues.pcie_only && clues.slot_rate > 0.0 && busbw < STAGED * clues.slot_rate {
+        out.push(format!(
+            "{busbw:.1} GB/s is {:.0} % of what a GPU's slot carries ({:.1} GB/s): as copies through host memory are, without peer-to-peer",
+            busbw / clues.slot_rate * 100.0,
+            clues.slot_rate
+        ));
+    }
+    out.extend(what_if(sizes, clues));
+    out
+}
+
+/// More NICs for a GPU than its slot can feed.
+fn slot(clues: &Clues) -> Option<String> {
+    let each = f64::from(clues.nics) / f64::from(clues.ranks_per_node.max(1));
+    let sum = each * clues.nic_rate;
+    (clues.nodes > 1 && each > 1.0 && clues.slot_rate > 0.0 && sum > 1.1 * clues.slot_rate).then(|| {
+        format!(
+            "the slot of a GPU carries {:.0} GB/s, less than its {each:.0} NICs together ({sum:.0} GB/s): it is what bounds them",
+            clues.slot_rate
+        )
+    })
+}
+
+/// How full the NICs are.
+fn network(last: &Size, operation: Option<Operation>, busbw: f64, clues: &Clues) -> Option<String> {
+    if clues.nodes < 2 || clues.nics == 0 || clues.nic_rate <= 0.0 {
+        return None;
+    }
+    let (nodes, each) = (f64::from(clues.nodes), f64::from(clues.ranks_per_node.max(1)));
+    let algbw = last.bytes.get() as f64 / last.measured_us / 1e3;
+    let peers = matches!(operation, Some(Operation::AllToAll | Operation::SendRecv));
+    // What leaves a node: a ring carries the bus bandwidth past every cut; a neighbour's message leaves over one NIC.
+    let (leaves, nics) = match operation {
+        Some(Operation::AllToAll) => (each * algbw * (nodes - 1.0) / nodes, f64::from(clues.nics)),
+        Some(Operation::SendRecv) => (algbw, 1.0),
+        _ => (busbw, f64::from(clues.nics)),
+    };
+    let (load, rate) = (leaves / nics, clues.nic_rate);
+    let carried = if peers { "" } else { ", if a ring carries it" };
+    let mut text = format!("{load:.1} of {rate:.0} GB/s on each NIC{carried}");
+    if nics > 1.0 && (leaves / rate - 1.0).abs() < 0.25 {
+        text += ", together what one NIC carries: does all traffic take one?";
+    } else if let Some(part) = part(load / rate) {
+        text += &format!(
+            ", about {part} of its rate: a slower port or path than the model's, or too few queue pairs or channels"
+        );
+    } else if peers {
+        text +=
+            ": too few channels or queue pairs for each peer (NCCL_NCHANNELS_PER_NET_PEER, NCCL_IB_QPS_PER_CONNECTION)";
+    }
+    Some(text)
+}
+
+/// The what-if that takes most of the gap away.
+fn what_if(sizes: &[Size], clues: &Clues) -> Option<String> {
+    let gap = |of: &dyn Fn(&Size) -> Option<f64>| -> Option<f64> {
+        let gaps: Vec<f64> = sizes.iter().filter_map(|s| of(s).map(|us| (us / s.measured_us).ln().abs())).collect();
+        (!gaps.is_empty()).then(|| gaps.iter().sum::<f64>() / gaps.len() as f64)
+    };
+    let at = |what: &WhatIf, s: &Size| what.predicted_us.iter().find(|(bytes, _)| *bytes == s.bytes).map(|(_, us)| *us);
+    let mut found: Vec<(f64, f64, &WhatIf)> = Vec::new();
+    for what in &clues.what_ifs {
+        let Some(with) = gap(&|s| at(what, s)) else { continue };
+        let Some(without) = gap(&|s| at(what, s).map(|_| s.predicted_us)) else { continue };
+        if with < (1.0 - CLOSES) * without {
+            found.push((with, without, what));
+        }
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, without, first) = *found.first()?;
+    let percent = |gap: f64| (gap.exp() - 1.0) * 100.0;
+    // Another that does nearly as well can't be told from it.
+    let alike = found.iter().skip(1).find(|(with, ..)| *with < ALIKE * least + 0.05);
+    let or = alike
+        .map_or(String::new(), |(with, _, what)| format!(", or as if {} ({:.0} % off)", what.what, percent(*with)));
+    let sizes: Vec<String> = first.predicted_us.iter().map(|(bytes, _)| bytes.to_string()).collect();
+    Some(format!(
+        "as if {}: the model is then {:.0} % off at {}, in place of {:.0} %{or}",
+        first.what,
+        percent(least),
+        sizes.join(" and "),
+        percent(without)
+    ))
+}
+
+/// A simple part that `ratio` is near.
+fn part(ratio: f64) -> Option<&'static str> {
+    [(0.5, "half"), (1.0 / 3.0, "a third"), (0.25, "a quarter"), (0.125, "an eighth")]
+        .into_iter()
+        .find(|(of, _)| (ratio / of - 1.0).abs() <= NEAR)
+        .map(|(_, name)| name)
+}
