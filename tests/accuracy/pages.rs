@@ -76,20 +76,22 @@ fn runs(w: &mut String, all: &[Scored]) {
     }
 }
 
-/// Runs in which something was wrong: how far above the measured rate the prediction is.
+/// Runs in which something was wrong: how far above the measured rate the prediction is, and what `compare` says.
 fn broken(w: &mut String, all: &[Scored], said: &BTreeMap<String, Vec<String>>) {
-    let ratios = "predicted rate over measured, median: to 64 KiB, to 64 MiB, above";
-    writeln!(w, "| run | what was wrong | {ratios} | what `compare` says |").unwrap();
-    writeln!(w, "|---|---|---|---|").unwrap();
     for s in all.iter().filter(|s| s.run.health() == Health::Broken) {
         let ratio = |band| {
             let ratios = family::rows([s], band).iter().map(|r| r.measured.us / r.predicted).collect();
-            median(ratios).map_or_else(|| "–".to_owned(), |r| format!("{r:.2}"))
+            median(ratios).map(|r| format!("{r:.2}"))
         };
-        let cause = s.run.cause.as_deref().unwrap_or("");
-        let said = said.get(&s.run.id).map_or(String::new(), |said| said.join("; "));
-        writeln!(w, "| {} | {cause} | {} | {} |", s.run.id, BANDS.map(ratio).join(", "), said.replace('|', "\\|"))
-            .unwrap();
+        let ratios = BANDS.iter().zip(["to 64 KiB", "to 64 MiB", "above"]);
+        let ratios: Vec<String> = ratios.filter_map(|(b, name)| Some(format!("{} {name}", ratio(*b)?))).collect();
+        writeln!(w, "- **{}**: {}.", s.run.id, s.run.cause.as_deref().unwrap_or("")).unwrap();
+        if !ratios.is_empty() {
+            writeln!(w, "  Predicted rate over measured: {}.", ratios.join(", ")).unwrap();
+        }
+        for sentence in said.get(&s.run.id).into_iter().flatten() {
+            writeln!(w, "  - {sentence}").unwrap();
+        }
     }
 }
 
@@ -126,7 +128,11 @@ fn summary(all: &[Scored], said: &BTreeMap<String, Vec<String>>) -> String {
     writeln!(w, "\nRuns that nobody judged:\n").unwrap();
     families(w, all, Health::NotJudged, |_| true);
     writeln!(w, "\n## Runs in which something was wrong\n").unwrap();
-    writeln!(w, "The cluster is predicted as it should work.\n").unwrap();
+    writeln!(
+        w,
+        "The cluster is predicted as it should work; medians over the rows of a band, and what `compare` says.\n"
+    )
+    .unwrap();
     broken(w, all, said);
     writeln!(w, "\n## Runs\n").unwrap();
     runs(w, all);
