@@ -215,8 +215,7 @@ fn bands(tables: &[Measured<'_>], rows: &[fit::Row], predicted: impl Fn(&fit::Ro
         line: 0,
     };
     let rows = rows.iter().map(row).collect();
-    let compared =
-        LogComparison { log: String::new(), operation: None, ranks: None, rows, skipped: 0, warnings: Vec::new() };
+    let compared = LogComparison { rows, ..LogComparison::default() };
     compared.bands()
 }
 

@@ -60,7 +60,11 @@ pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
         let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is a folder"));
         return Err(Failure::of(Exit::Usage, fault.help("name a file in it")));
     }
-    check_new(path, force)?;
+    if !force && path.symlink_metadata().is_ok() {
+        let fault = Diagnostic::new(Code::Exists, format!("`{shown}` exists already"))
+            .help("give another name, or overwrite it with `--force`");
+        return Err(Failure::of(Exit::Usage, fault));
+    }
     // A rename would put a plain file in the place of a pipe or a device.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is no plain file"));

@@ -80,9 +80,10 @@ impl Baseline {
                 let (before, now) = (before.get(band).copied(), bands.get(band).copied());
                 let worse = match (before, now) {
                     (None, None) => continue,
-                    // Written so that what is not a number is worse.
                     (Some(b), Some(n)) => {
-                        b.count != n.count || !(n.median_abs_error <= b.median_abs_error + tolerance + 1e-6)
+                        let most = b.median_abs_error + tolerance + 1e-6;
+                        // What is not a number is worse.
+                        b.count != n.count || n.median_abs_error.is_nan() || n.median_abs_error > most
                     }
                     _ => true,
                 };

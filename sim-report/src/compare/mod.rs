@@ -108,7 +108,7 @@ impl Row {
 }
 
 /// One table of a log beside its prediction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogComparison {
     /// The log's name.
     pub log: String,
