@@ -106,12 +106,17 @@ fn left_out(w: &mut String, all: &[Scored]) {
 }
 
 fn commands(w: &mut String, all: &[Scored]) {
-    writeln!(w, "| run | `fabricsim compare LOG --scenario` | assumed of the cluster | processes |").unwrap();
-    writeln!(w, "|---|---|---|---|").unwrap();
+    writeln!(
+        w,
+        "| run | `fabricsim compare LOG --scenario` | GPUs in its header | assumed of the cluster | processes |"
+    )
+    .unwrap();
+    writeln!(w, "|---|---|---|---|---|").unwrap();
     for s in all.iter().filter(|s| !s.run.is_scalar()) {
         let (assumed, layout) =
             (s.run.assumed.as_deref().unwrap_or("–"), s.run.layout.as_deref().unwrap_or("one a GPU"));
-        writeln!(w, "| {} | {} | {assumed} | {layout} |", s.run.id, s.run.scenario_path()).unwrap();
+        let gpu = s.run.gpu.as_deref().unwrap_or("–");
+        writeln!(w, "| {} | {} | {gpu} | {assumed} | {layout} |", s.run.id, s.run.scenario_path()).unwrap();
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Run {
     pub(crate) pattern: Vec<String>,
     /// What of the cluster the source doesn't tell.
     pub(crate) assumed: Option<String>,
+    /// The GPUs as the log's header names them, where it does.
+    pub(crate) gpu: Option<String>,
     /// Processes, where not one for each GPU.
     pub(crate) layout: Option<String>,
     /// Only these sizes are played.

@@ -5,7 +5,6 @@ use std::fs;
 use fabricsim::scenario::{Input, Loaded, Scenario, Setting};
 use fabricsim::simulate::predict;
 use rayon::prelude::*;
-use serde::Deserialize;
 use sim_collectives::Request;
 use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
 use sim_core::engine::Limits;
@@ -75,17 +74,13 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     (n > 0).then(|| if n % 2 == 1 { values[n / 2] } else { f64::midpoint(values[n / 2 - 1], values[n / 2]) })
 }
 
-/// Timing parameters that were fitted without a cluster, as a scenario has them: `description` says on what, `[profile]` has the values.
-#[derive(Debug, Deserialize)]
-struct LeftOut {
-    description: String,
-    profile: toml::Table,
-}
-
-fn left_out(run: &Run) -> Option<LeftOut> {
+/// The file of timing parameters with which a run is scored, as `fabricsim fit --out` writes it, and what they come from.
+fn left_out(run: &Run) -> Option<(String, String)> {
     let path = root().join("tests/data/left-out").join(run.left_out.as_ref()?);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {}: {e}", run.id, path.display()));
-    Some(toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    let table: toml::Table = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let source = table["profile"]["source"].as_str().expect("a profile says where its values come from").to_owned();
+    Some((path.display().to_string(), source))
 }
 
 pub(crate) fn load(run: &Run, settings: &[Setting]) -> Loaded {
@@ -113,7 +108,7 @@ pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loade
     let op: Operation = run.operation.parse().unwrap();
     let group: Vec<u32> = (0..run.ranks).collect();
     let machine = loaded.machine(&group).unwrap_or_else(|e| panic!("{}: {e}", run.id));
-    let network = loaded.fabric.network();
+    let network = loaded.network();
     let one = |measured: &Measured| {
         let mut request = Request::new(op, Bytes::new(measured.bytes));
         request.element = Element { datatype: datatype(&run.datatype), reduction: Reduction::Sum };
@@ -136,12 +131,8 @@ pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loade
 
 pub(crate) fn score(run: &Run) -> Scored {
     let left_out = left_out(run);
-    let mut settings = Vec::new();
-    if let Some(other) = &left_out {
-        for (name, value) in &other.profile {
-            settings.push(Setting::value("left out", format!("profile.{name}"), value));
-        }
-    }
+    let profile = |(path, _): &(String, String)| Setting::text("left out", "profile.from", path.clone());
+    let settings: Vec<Setting> = left_out.iter().map(profile).collect();
     // A GPU by itself has no communicator that could be played.
     let (loaded, rows) =
         if run.ranks > 1 { play(run, &settings, &run.played()) } else { (load(run, &settings), Vec::new()) };
@@ -151,7 +142,7 @@ pub(crate) fn score(run: &Run) -> Scored {
         gpu: spec.node.gpu.clone(),
         rows,
         in_sample: !run.fitted.is_empty() && left_out.is_none(),
-        note: left_out.map_or(String::new(), |l| l.description),
+        note: left_out.map_or(String::new(), |l| l.1),
         run: run.clone(),
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use sim_collectives::nccl::Operation;
 use sim_core::engine;
+use sim_core::outcome::StopReason;
 use sim_core::units::Bytes;
 use sim_report::compare::{Clues, LogComparison, WhatIf};
 use sim_report::nccl_log::NcclLog;
@@ -32,13 +33,14 @@ pub(super) fn clues(
     log: &NcclLog,
     case: &Case,
     request: &Request,
+    limits: &engine::Limits,
     context: &Context,
 ) -> Clues {
     let mut clues = cluster(&case.loaded.fabric, case.ranks);
     let sizes = low(compared, case.ranks);
     if !sizes.is_empty() {
         let questions = questions(case, &clues);
-        let answer = |question: &Question| what_if(question, &sizes, compared, log, case, request, context);
+        let answer = |question: &Question| what_if(question, &sizes, compared, log, case, request, limits, context);
         clues.what_ifs = questions.par_iter().with_max_len(1).filter_map(answer).collect();
     }
     clues
@@ -129,6 +131,7 @@ fn questions(case: &Case, clues: &Clues) -> Vec<Question> {
 }
 
 /// Plays the sizes on a cluster that is otherwise; `None` if it can't be, or if it makes no difference.
+#[expect(clippy::too_many_arguments, reason = "a log's table with all that it was predicted from")]
 fn what_if(
     (what, settings): &Question,
     sizes: &[Bytes],
@@ -136,6 +139,7 @@ fn what_if(
     log: &NcclLog,
     case: &Case,
     request: &Request,
+    limits: &engine::Limits,
     context: &Context,
 ) -> Option<WhatIf> {
     let settings = request.settings.iter().chain(settings).cloned().collect();
@@ -144,12 +148,11 @@ fn what_if(
     let other = measured::case("", log, &case.table, &request, &quiet, &mut Vec::new()).ok()?;
     let group: Vec<u32> = (0..other.ranks).collect();
     let machine = other.loaded.machine(&group).ok()?;
-    let network = other.loaded.fabric.network();
+    let network = other.loaded.network();
     let one = |bytes: &Bytes| {
         let row = other.table.rows.iter().find(|row| row.bytes == *bytes)?;
-        let predicted =
-            predict(&machine, &network, &other.request(row), case.calls(), engine::Limits::default()).ok()?;
-        Some((*bytes, predicted.row.time_us))
+        let played = predict(&machine, &network, &other.request(row), case.calls(), limits.clone()).ok()?;
+        (played.outcome.reason == StopReason::Finished).then_some((*bytes, played.row.time_us))
     };
     let predicted_us: Vec<(Bytes, f64)> = sizes.iter().map(one).collect::<Option<_>>()?;
     let before = |bytes: Bytes| compared.rows.iter().find(|r| r.bytes == bytes).map(|r| r.predicted_us);

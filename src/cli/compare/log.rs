@@ -61,7 +61,7 @@ fn one(
     let case = measured::case(name, log, table, request, context, notes)?;
     let (predicted, stopped) = predictions(&case, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
     let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.get(&bytes).copied());
-    let clues = clues::clues(&compared, log, &case, request, context);
+    let clues = clues::clues(&compared, log, &case, request, &limits(&case, interrupt), context);
     let compared = compared.with_clues(clues);
     Ok((compared, stopped.map(|reason| stopped_early(reason, name, case.loaded.scenario.limits.time.is_some()))))
 }
@@ -82,6 +82,17 @@ fn alone(
     Ok(LogComparison::new(name, table, predict).with_clues(Clues::default()))
 }
 
+/// The scenario's limits of each size, and the user's interrupt.
+fn limits(case: &Case, interrupt: &Arc<AtomicBool>) -> engine::Limits {
+    let limits = case.loaded.scenario.limits;
+    engine::Limits {
+        events: limits.events.unwrap_or(u64::MAX),
+        time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
+        interrupt: Some(Arc::clone(interrupt)),
+        ..engine::Limits::default()
+    }
+}
+
 /// The predicted time of every size of a table, and why some are missing, if they are.
 fn predictions(
     case: &Case,
@@ -94,19 +105,13 @@ fn predictions(
     let rows: BTreeMap<Bytes, &nccl_log::Row> =
         table.rows.iter().rev().filter(|row| row.bytes > Bytes::ZERO).map(|row| (row.bytes, row)).collect();
     let calls = case.calls();
-    let limits = loaded.scenario.limits;
+    let limits = limits(case, interrupt);
     let one = |(bytes, row): (&Bytes, &&nccl_log::Row)| {
         if interrupt.load(Ordering::Relaxed) {
             return Ok((*bytes, Err(StopReason::Interrupted)));
         }
         let request = case.request(row);
-        let limits = engine::Limits {
-            events: limits.events.unwrap_or(u64::MAX),
-            time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
-            interrupt: Some(Arc::clone(interrupt)),
-            ..engine::Limits::default()
-        };
-        let predicted = predict(&machine, &network, &request, calls, limits)?;
+        let predicted = predict(&machine, &network, &request, calls, limits.clone())?;
         let time_us = predicted.row.time_us;
         let (low, high) = predicted.range_us;
         let prediction = Prediction { time_us, low_us: low.min(time_us), high_us: high.max(time_us) };
