@@ -9,6 +9,7 @@ mod check;
 mod explain;
 pub(crate) mod healthy;
 mod idle;
+mod interval;
 mod links;
 mod local;
 pub(crate) mod profile;
@@ -33,9 +34,11 @@ use sim_topology::Fabric;
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
+pub use interval::{Ranged, predict_ranged, reach};
 pub use links::Carried;
 use links::Totals;
 pub use local::local_copy;
+pub(crate) use profile::asked;
 pub use sweep::{Predicted, played, predict, predict_with};
 
 /// What a run may share with its surroundings.
@@ -45,6 +48,8 @@ pub struct Options<'a> {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Also say how NCCL would choose at each size.
     pub explain: bool,
+    /// Also give the 90 % interval of each collective's time, which takes several times as long.
+    pub interval: bool,
     /// Play everything: do not count what comes again exactly without playing it.
     pub play_all: bool,
     /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
@@ -328,6 +333,17 @@ impl Sum {
             self.stopped = Some(reason);
             self.stopped_at = at;
         }
+    }
+
+    /// Adds the timing parameters that predictions on this communicator asked for, in order of name.
+    fn parameters(&mut self, machine: &Machine<'_>) {
+        let list = &mut self.results.parameters;
+        for p in profile::asked(&machine.timing) {
+            if !list.iter().any(|known| known.name == p.name) {
+                list.push(p);
+            }
+        }
+        list.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     fn collective(&mut self, row: CollectiveResult, ranks: u32) {

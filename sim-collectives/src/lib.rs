@@ -17,6 +17,7 @@ pub mod machine;
 mod mesh;
 pub mod nccl;
 pub mod plan;
+pub mod spread;
 pub mod step_graph;
 pub mod timing;
 

@@ -125,7 +125,8 @@ impl<'a> Lowering<'a> {
         let hashed = fabric.path_choice() == PathChoice::Hash;
         let entropy = |qp: u32| {
             let pair = u64::from(from) << 40 ^ u64::from(to) << 16 ^ u64::from(channel) << 8 ^ u64::from(qp);
-            let (pair, planes) = (if hashed { pair } else { 0 }, u64::from(planes));
+            let draw = self.machine.draw << 56;
+            let (pair, planes) = (if hashed { pair ^ draw } else { 0 }, u64::from(planes));
             pair.wrapping_mul(planes).wrapping_add(u64::from(qp) % planes)
         };
         let mut routes: Vec<Vec<LinkId>> = Vec::new();

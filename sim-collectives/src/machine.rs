@@ -75,7 +75,7 @@ pub enum MachineError {
 }
 
 /// A communicator on a fabric.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
@@ -89,6 +89,8 @@ pub struct Machine<'a> {
     pub comm: Communicator,
     /// The timing model.
     pub timing: Timing,
+    /// Added to what hashes of flows are made from, where switches hash: another number is another draw of paths.
+    pub draw: u64,
 }
 
 impl<'a> Machine<'a> {
@@ -138,7 +140,7 @@ impl<'a> Machine<'a> {
                 members[node as usize].push(*gpu);
             }
         }
-        Ok(Self { fabric, gpus, members, group, comm, timing })
+        Ok(Self { fabric, gpus, members, group, comm, timing, draw: 0 })
     }
 
     /// Number of ranks.

@@ -70,6 +70,9 @@ pub struct Parameter {
     pub origin: Origin,
     /// The source in words.
     pub source: String,
+    /// One standard deviation of the value's logarithm, where this value has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
 }
 
 /// A name that is no parameter, or a value that can't be one.
@@ -205,6 +208,7 @@ impl Timing {
                     value,
                     origin: group.origin,
                     source: group.source.clone(),
+                    spread: None,
                 })
             })
             .collect();
@@ -233,6 +237,13 @@ impl Timing {
         &self.parameters
     }
 
+    /// Gives a value a standard deviation of its own (of its logarithm).
+    pub fn set_spread(&mut self, name: &str, spread: f64) {
+        if let Some(p) = self.parameters.iter_mut().find(|p| p.name == name) {
+            p.spread = Some(spread);
+        }
+    }
+
     /// The value called `name`, which does not count as asked for.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<f64> {
@@ -258,6 +269,15 @@ impl Timing {
             .collect()
     }
 
+    /// Takes what has been asked of `other` for asked of this one too, if both are watched.
+    pub fn read_too(&self, other: &Self) {
+        if let (Some(Read(own)), Some(Read(read))) = (&self.read, &other.read) {
+            for (own, _) in own.iter().zip(read.iter()).filter(|(_, seen)| seen.load(Ordering::Relaxed)) {
+                own.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Replaces a value.
     ///
     /// # Errors
@@ -278,6 +298,7 @@ impl Timing {
         }
         parameter.value = value;
         parameter.origin = origin;
+        parameter.spread = None;
         source.clone_into(&mut parameter.source);
         Ok(())
     }

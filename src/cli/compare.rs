@@ -55,6 +55,9 @@ pub(super) struct Args {
     /// Write bands and thresholds as JUnit XML into this file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// With the 90 % interval of each prediction, and the share of rows in it; takes several times as long
+    #[arg(long)]
+    interval: bool,
     /// Write the comparison and a plot into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -108,7 +111,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         output::writable(path, args.force)?;
     }
     let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
-    let request = Request { input, settings: args.system.settings()?, op };
+    let request = Request { input, settings: args.system.settings()?, op, interval: args.interval };
     let interrupt = super::interrupt::flag();
     let bar = super::play::progress(context);
     let (mut logs, mut notes, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -176,6 +179,9 @@ fn show(
 ) -> Result<(), Failure> {
     let mut results = CompareResults::from(logs);
     results.changes.clone_from(&gates.changes);
+    if args.interval {
+        results.in_interval = sim_report::compare::in_range(logs.iter().flat_map(|log| &log.rows));
+    }
     let name = args.scenario.as_ref().map_or_else(|| "compare".to_owned(), |p| p.display().to_string());
     let envelope = Envelope::new(name, context.seed.unwrap_or(1), &results).with_warnings(notes);
     let json = envelope.to_json().map_err(Failure::internal)?;

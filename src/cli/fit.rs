@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         // Before the work, so that it isn't lost because of a typing error.
         output::writable(path, args.force)?;
     }
-    let request = Request { input, settings: args.system.settings()?, op };
+    let request = Request { input, settings: args.system.settings()?, op, interval: false };
     let mut notes = Vec::new();
     let mut cases: Vec<(String, String, Case)> = Vec::new();
     for text in &args.logs {

@@ -26,6 +26,8 @@ pub(super) struct Request {
     pub(super) settings: Vec<Setting>,
     /// The operation.
     pub(super) op: Option<Operation>,
+    /// Whether predictions carry their 90 % intervals.
+    pub(super) interval: bool,
 }
 
 /// A table of a log on the cluster that it was measured on.

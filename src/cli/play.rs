@@ -44,6 +44,8 @@ pub(super) struct View<'a> {
     pub(super) force: bool,
     /// Play also what comes again exactly.
     pub(super) play_all: bool,
+    /// With 90 % intervals.
+    pub(super) interval: bool,
 }
 
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
@@ -62,6 +64,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         explain: view.explain,
         keep_all: view.out.is_some(),
         play_all: view.play_all,
+        interval: view.interval,
         progress: Some(&advance),
     };
     let report = loaded.run_with(&options);

@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// Play also what comes again exactly; the results are the same
     #[arg(long)]
     no_fast_forward: bool,
+    /// With the 90 % interval of each time; takes several times as long
+    #[arg(long)]
+    interval: bool,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -58,6 +61,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         out: args.out.as_deref(),
         force: args.force,
         play_all: args.no_fast_forward,
+        interval: args.interval,
     };
     play::play(&loaded, &args.scenario.display().to_string(), view, context)
 }

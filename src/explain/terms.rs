@@ -90,6 +90,15 @@ order. With few large flows the hash puts several on one link and none on anothe
 about ln k / ln ln k flows. More queue pairs per connection, packet spraying or adaptive routing even it out.
 
     $ fabricsim path cluster.toml node0.gpu0 node5.gpu0      # the path, and how many equal ones there are"),
+    term("interval", &["90-interval", "uncertainty", "spread"], "where nine of ten healthy clusters measure", "\
+`bench`, `run` and `compare` with `--interval` give each time of a collective a 90 % interval, time x exp(+-1.645 sigma), with
+
+    sigma^2 = what one standard deviation of each group of timing parameters does to the time, squared and summed
+            + other draws of hashed paths + what no value of the parameters follows + scatter from run to run
+
+A measurement outside is a reason to look at the cluster. After `fabricsim fit` on a log of it, intervals are narrower.
+
+    $ fabricsim bench all_reduce --system hgx-h100 --interval          docs/intervals.md has the shares of rows that are in"),
     term("leaf", &["spine", "leaf-spine", "core", "tor"], "switch tiers of a fabric", "\
 NICs plug into leaf switches; leaves plug into spines; in three tiers, spines plug into cores. A radix-64 switch used as a
 non-blocking leaf has 32 ports down and 32 up. Traffic between NICs on one leaf crosses 1 switch, on two leaves 3."),
@@ -109,6 +118,13 @@ Example: 450 GB/s and 1 us: 450,000 B = 439 KiB.
 With NVSwitch of the Hopper generation and later a GPU can read the sum of all GPUs' values from the switch and write one
 value to all. An all-reduce then loads each GPU's link by about S (1 + 1/heads) per direction in place of the ring's
 2 S (n - 1) / n. NVLSTree does so within a node and runs a tree between nodes. NCCL_NVLS_ENABLE=0 turns it off."),
+    term("origin", &["origins", "fitted", "assumed", "spec", "measured"], "where a timing parameter comes from: S, M, F or A", "\
+S spec: a data sheet. M measured: read off a measurement. F fitted: the least error over named measurements. A assumed: nobody
+measured it here, a neighbour's value or a guess. Every answer that rests on timing parameters says how many of each it asked
+for; JSON lists them with value, origin and source (results.parameters).
+
+    $ fabricsim bench all_reduce --system hgx-h100 --format json
+    $ fabricsim fit nccl.log --system hgx-h100 --out profile.toml      makes A and F of elsewhere to F of this cluster"),
     term("oversubscription", &["oversub", "blocking"], "rate into the leaves divided by rate out of them", "\
 Sum of the rates of a leaf's ports to NICs over the sum of its ports to spines. 1 (1:1) is non-blocking; 2 (2:1) halves what
 can leave the leaf when all NICs send at once. Rail-optimized fabrics feel it little as long as traffic stays on its rail."),

@@ -1,8 +1,9 @@
 //! The scenario's own timing parameters, and what links carry by them.
 
-use sim_collectives::timing::{LinkKind, Timing};
+use sim_collectives::timing::{LinkKind, Parameter, Timing};
 use sim_core::network::Network;
 use sim_core::units::Rate;
+use sim_report::result::ParameterResult;
 use sim_topology::Fabric;
 
 use crate::scenario::Profile;
@@ -11,8 +12,22 @@ use crate::scenario::Profile;
 pub(crate) fn apply(profile: &Profile, timing: &mut Timing) {
     for (name, p) in profile {
         let set = timing.set(name, p.value, p.origin, &p.source);
+        if let Some(spread) = p.spread {
+            timing.set_spread(name, spread);
+        }
         debug_assert!(set.is_ok(), "{name} = {} was checked when the scenario was loaded", p.value);
     }
+}
+
+/// The parameters that predictions asked for, as results have them.
+pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
+    let result = |p: &Parameter| ParameterResult {
+        name: p.name.clone(),
+        value: p.value,
+        origin: p.origin.name().to_owned(),
+        source: p.source.clone(),
+    };
+    timing.read().into_iter().map(result).collect()
 }
 
 /// The links as the engine takes them, each with the share of its data rate that `share` says.

@@ -17,7 +17,7 @@ use sim_report::metrics;
 use sim_report::result::CollectiveResult;
 use sim_report::table::time_text;
 
-use super::{RunError, Sum, World, bottleneck, explain, profile};
+use super::{RunError, Sum, World, bottleneck, explain, interval, profile};
 use crate::scenario::{Collective, Loaded, Uneven};
 
 /// Timed calls that are played at most: calls back to back are alike after the first (to 0.2 % from 2 to 4 of them), so
@@ -140,6 +140,8 @@ pub(super) fn row(
         algbw,
         busbw,
         bottleneck: bottleneck::collective(machine, plan, outcome, (algbw, busbw), links),
+        low_us: None,
+        high_us: None,
     }
 }
 
@@ -171,7 +173,15 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             return Ok(None);
         }
         let calls = (collective.warmup, collective.iterations);
-        let predicted = predict(&machine, world.network, request, calls, world.limits())?;
+        let predicted = if world.options.interval {
+            let ranged = interval::predict_ranged(&machine, request, calls, &world.limits())?;
+            let mut predicted = ranged.predicted;
+            predicted.row.low_us = Some(ranged.low_us);
+            predicted.row.high_us = Some(ranged.high_us);
+            predicted
+        } else {
+            predict(&machine, world.network, request, calls, world.limits())?
+        };
         world.one_done();
         Ok(Some(predicted))
     };
@@ -201,6 +211,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         }
         sum.collective(row, machine.ranks());
     }
+    sum.parameters(&machine);
     if let Some(row) = best
         && (sum.headline.is_empty() || row.bytes > 0)
     {

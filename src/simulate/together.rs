@@ -85,6 +85,7 @@ fn one(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request], sum: &mut 
         }
         said.push(format!("{} of {} {}", row.op, Bytes::new(row.bytes), time_text(row.time_us)));
         sum.collective(row, machine.ranks());
+        sum.parameters(machine);
     }
     sum.headline = format!("At the same time: {}.", said.join(", "));
     Ok(true)

@@ -90,7 +90,7 @@ pub(crate) fn load(run: &Run, settings: &[Setting]) -> Loaded {
     })
 }
 
-fn datatype(name: &str) -> Datatype {
+pub(crate) fn datatype(name: &str) -> Datatype {
     match name {
         "int8" | "uint8" => Datatype::Int8,
         "int32" | "uint32" => Datatype::Int32,
@@ -129,10 +129,14 @@ pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loade
     (loaded, rows)
 }
 
+/// The parameters that a run is scored with, as settings of its scenario.
+pub(crate) fn settings(run: &Run) -> Vec<Setting> {
+    left_out(run).iter().map(|(path, _)| Setting::text("left out", "profile.from", path.clone())).collect()
+}
+
 pub(crate) fn score(run: &Run) -> Scored {
     let left_out = left_out(run);
-    let profile = |(path, _): &(String, String)| Setting::text("left out", "profile.from", path.clone());
-    let settings: Vec<Setting> = left_out.iter().map(profile).collect();
+    let settings = settings(run);
     // A GPU by itself has no communicator that could be played.
     let (loaded, rows) =
         if run.ranks > 1 { play(run, &settings, &run.played()) } else { (load(run, &settings), Vec::new()) };

@@ -22,6 +22,7 @@ use sim_core::units::Bytes;
 
 use crate::metrics::Operation;
 use crate::nccl_log::Table;
+use crate::result::ParameterResult;
 
 pub use baseline::{Baseline, BaselineBand, Change};
 pub use checks::{Check, Gates, checks};
@@ -107,6 +108,16 @@ impl Row {
     }
 }
 
+/// The share of rows whose measured time lies in the model's range; `None` without a row.
+pub fn in_range<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Option<f64> {
+    let (mut all, mut inside) = (0_u32, 0_u32);
+    for row in rows {
+        all += 1;
+        inside += u32::from(row.in_range());
+    }
+    (all > 0).then(|| f64::from(inside) / f64::from(all))
+}
+
 /// One table of a log beside its prediction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogComparison {
@@ -120,6 +131,8 @@ pub struct LogComparison {
     pub rows: Vec<Row>,
     /// Rows of size zero, time zero or without a prediction, which are left out.
     pub skipped: usize,
+    /// The timing parameters that the predictions rest on.
+    pub parameters: Vec<ParameterResult>,
     /// Remarks on the log.
     pub warnings: Vec<String>,
     /// What is known of the cluster, for the pattern in words.
@@ -160,7 +173,16 @@ impl LogComparison {
             }
         }
         let (operation, ranks) = (table.operation, table.ranks);
-        Self { log: log.into(), operation, ranks, rows, skipped, warnings: Vec::new(), clues: None }
+        Self {
+            log: log.into(),
+            operation,
+            ranks,
+            rows,
+            skipped,
+            parameters: Vec::new(),
+            warnings: Vec::new(),
+            clues: None,
+        }
     }
 
     /// The same with these remarks on the log.
@@ -174,6 +196,13 @@ impl LogComparison {
     #[must_use]
     pub fn with_clues(mut self, clues: Clues) -> Self {
         self.clues = Some(clues);
+        self
+    }
+
+    /// The same, resting on these timing parameters.
+    #[must_use]
+    pub fn with_parameters(mut self, parameters: Vec<ParameterResult>) -> Self {
+        self.parameters = parameters;
         self
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ParameterResult;
 use crate::compare::{Band, Change, LogComparison, Placement, Row};
 
 /// What `compare` answers. All errors are ratios (0.1 is 10 %), over all rows of all logs.
@@ -18,6 +19,9 @@ pub struct CompareResults {
     /// How bands stand to a baseline, if one was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// Share of the rows whose measured time lies in the 90 % interval, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_interval: Option<f64>,
 }
 
 /// One table of a log.
@@ -35,6 +39,9 @@ pub struct CompareLog {
     pub bands: Vec<Band>,
     /// What the residuals look like, in words.
     pub pattern: Vec<String>,
+    /// The timing parameters that the predictions rest on, with their origins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterResult>,
     /// Damage found in the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -90,6 +97,7 @@ impl From<&[LogComparison]> for CompareResults {
                     rows: log.rows.iter().map(CompareRow::from).collect(),
                     bands: log.bands(),
                     pattern: log.pattern(),
+                    parameters: log.parameters.clone(),
                     warnings: log.warnings.clone(),
                 })
                 .collect(),
@@ -97,6 +105,7 @@ impl From<&[LogComparison]> for CompareResults {
             median_abs_error: summary.map(|s| s.median_abs_error),
             p90_abs_error: summary.map(|s| s.p90_abs_error),
             changes: Vec::new(),
+            in_interval: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FaultResult, HealthyResult};
+use super::{FaultResult, HealthyResult, ParameterResult};
 
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
@@ -29,6 +29,9 @@ pub struct RunResults {
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.
     pub link_totals: LinkTotals,
+    /// The timing parameters that the times of collectives rest on, with their origins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterResult>,
     /// What is broken; absent for a healthy fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultResult>,
@@ -141,6 +144,12 @@ pub struct CollectiveResult {
     pub busbw: f64,
     /// What bounds it, in words, with the link's name.
     pub bottleneck: String,
+    /// Lower end of the time's 90 % interval, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_us: Option<f64>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_us: Option<f64>,
 }
 
 /// A transfer between two devices.

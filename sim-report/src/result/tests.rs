@@ -13,6 +13,8 @@ fn the_envelope_and_its_names() {
             algbw: 268.4,
             busbw: 469.8,
             bottleneck: "nvlink".to_owned(),
+            low_us: None,
+            high_us: None,
         }],
         ..RunResults::default()
     };
@@ -30,7 +32,10 @@ fn the_envelope_and_its_names() {
         keys(&value["results"]["links"][0]),
         ["link", "class", "bytes", "utilization", "peak_queue_bytes", "ecn_marked", "pfc_pause_us", "drops"]
     );
-    assert_eq!(keys(&value["results"]["engine"]), ["events", "segment_hops", "wall_s", "peak_pending"]);
+    assert_eq!(
+        keys(&value["results"]["engine"]),
+        ["events", "segment_hops", "fast_forwarded", "wall_s", "peak_pending"]
+    );
     assert_eq!(value["results"]["links"][0]["link"], "b");
     assert_eq!(value["results"]["link_totals"]["bytes"], 20);
     let back: Envelope<RunResults> = serde_json::from_str(&text).unwrap();

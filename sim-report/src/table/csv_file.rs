@@ -29,9 +29,26 @@ pub fn write_csv<T: Serialize>(
 /// # Errors
 /// If writing fails.
 pub fn collectives_csv(out: impl Write, rows: &[CollectiveResult]) -> Result<(), csv::Error> {
-    let header =
-        ["op", "bytes", "algorithm", "protocol", "channels", "time_us", "algbw_GBps", "busbw_GBps", "bottleneck"];
-    write_csv(out, &header, rows)
+    let header = [
+        "op",
+        "bytes",
+        "algorithm",
+        "protocol",
+        "channels",
+        "time_us",
+        "algbw_GBps",
+        "busbw_GBps",
+        "bottleneck",
+        "low_us",
+        "high_us",
+    ];
+    // The interval of all or of none.
+    if rows.iter().any(|row| row.low_us.is_none() || row.high_us.is_none()) {
+        let plain: Vec<CollectiveResult> =
+            rows.iter().map(|row| CollectiveResult { low_us: None, high_us: None, ..row.clone() }).collect();
+        return write_csv(out, &header[..9], &plain);
+    }
+    write_csv(out, if rows.is_empty() { &header[..9] } else { &header }, rows)
 }
 
 /// Writes transfers, one per line.
@@ -107,6 +124,8 @@ mod tests {
             algbw: 0.1,
             busbw: 0.2,
             bottleneck: "latency, mostly".to_owned(),
+            low_us: None,
+            high_us: None,
         };
         let mut out = Vec::new();
         collectives_csv(&mut out, std::slice::from_ref(&collective)).unwrap();
@@ -143,6 +162,7 @@ mod tests {
             rows: vec![row],
             bands: vec![],
             pattern: vec![],
+            parameters: Vec::new(),
             warnings: vec![],
         };
         let results = CompareResults { logs: vec![log], ..CompareResults::default() };

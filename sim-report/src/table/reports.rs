@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use sim_core::units::Bytes;
 
+use super::fit::parameters_line;
 use super::text::{Align, TextTable, number, time_text};
 use crate::result::{AbResults, CollectiveResult, CompareLog, CompareResults, LinkResult, PathResults, TransferResult};
 
@@ -87,7 +88,8 @@ pub fn path_text(results: &PathResults) -> String {
 /// Collectives, one per line.
 #[must_use]
 pub fn collectives_text(rows: &[CollectiveResult]) -> String {
-    let mut table = TextTable::new([
+    let ranged = rows.iter().any(|r| r.low_us.is_some());
+    let mut columns = vec![
         ("op", Align::Left),
         ("size", Align::Right),
         ("algo/proto", Align::Left),
@@ -96,9 +98,13 @@ pub fn collectives_text(rows: &[CollectiveResult]) -> String {
         ("algbw GB/s", Align::Right),
         ("busbw GB/s", Align::Right),
         ("bottleneck", Align::Left),
-    ]);
+    ];
+    if ranged {
+        columns.insert(5, ("90 % interval", Align::Left));
+    }
+    let mut table = TextTable::new(columns);
     for r in rows {
-        table.row([
+        let mut cells = vec![
             r.op.clone(),
             Bytes::new(r.bytes).to_string(),
             format!("{}/{}", r.algorithm, r.protocol),
@@ -107,7 +113,12 @@ pub fn collectives_text(rows: &[CollectiveResult]) -> String {
             format!("{:.2}", r.algbw),
             format!("{:.2}", r.busbw),
             r.bottleneck.clone(),
-        ]);
+        ];
+        if ranged {
+            let range = |low, high| format!("{} to {}", time_text(low), time_text(high));
+            cells.insert(5, r.low_us.zip(r.high_us).map_or_else(String::new, |(low, high)| range(low, high)));
+        }
+        table.row(cells);
     }
     table.render()
 }
@@ -188,6 +199,9 @@ pub fn compare_text(results: &CompareResults) -> String {
         percent(results.median_abs_error),
         percent(results.p90_abs_error)
     );
+    if let Some(share) = results.in_interval {
+        let _ = writeln!(out, "in the 90 % interval: {:.0} % of the rows", share * 100.0);
+    }
     out
 }
 
@@ -244,6 +258,9 @@ fn compare_log(log: &CompareLog) -> String {
     }
     for sentence in &log.pattern {
         let _ = writeln!(out, "pattern: {sentence}");
+    }
+    if !log.parameters.is_empty() {
+        let _ = writeln!(out, "{}", parameters_line(&log.parameters));
     }
     for warning in &log.warnings {
         let _ = writeln!(out, "warning: {warning}");

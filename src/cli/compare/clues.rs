@@ -143,7 +143,7 @@ fn what_if(
     context: &Context,
 ) -> Option<WhatIf> {
     let settings = request.settings.iter().chain(settings).cloned().collect();
-    let request = Request { input: request.input.clone(), settings, op: request.op };
+    let request = Request { input: request.input.clone(), settings, op: request.op, interval: false };
     let quiet = Context { quiet: true, ..context.clone() };
     let other = measured::case("", log, &case.table, &request, &quiet, &mut Vec::new()).ok()?;
     let group: Vec<u32> = (0..other.ranks).collect();

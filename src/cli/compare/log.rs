@@ -11,14 +11,14 @@ use sim_core::outcome::StopReason;
 use sim_core::units::{Bytes, Time};
 use sim_report::compare::{Clues, LogComparison, Placement, Prediction};
 use sim_report::nccl_log::{self, NcclLog, Table};
-use sim_report::result::Warning;
+use sim_report::result::{ParameterResult, Warning};
 
 use super::super::context::Context;
 use super::super::fault::Failure;
 use super::super::measured::{self, Case, Request};
 use super::super::play::{failure, stopped_early};
 use super::clues;
-use crate::simulate::{RunError, local_copy, predict};
+use crate::simulate::{RunError, asked, local_copy, predict, predict_ranged};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
 pub(super) fn compare(
@@ -59,11 +59,24 @@ fn one(
         return alone(name, log, table, request, context, notes).map(|compared| (compared, None));
     }
     let case = measured::case(name, log, table, request, context, notes)?;
-    let (predicted, stopped) = predictions(&case, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
-    let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.get(&bytes).copied());
+    let predicted =
+        predictions(&case, request.interval, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
+    let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.times.get(&bytes).copied());
     let clues = clues::clues(&compared, log, &case, request, &limits(&case, interrupt), context);
-    let compared = compared.with_clues(clues);
-    Ok((compared, stopped.map(|reason| stopped_early(reason, name, case.loaded.scenario.limits.time.is_some()))))
+    let compared = compared.with_clues(clues).with_parameters(predicted.parameters);
+    Ok((
+        compared,
+        predicted.stopped.map(|reason| stopped_early(reason, name, case.loaded.scenario.limits.time.is_some())),
+    ))
+}
+
+/// The predictions of a table.
+struct Predictions {
+    times: BTreeMap<Bytes, Prediction>,
+    /// Why some are missing, if they are.
+    stopped: Option<StopReason>,
+    /// The timing parameters that they rest on.
+    parameters: Vec<ParameterResult>,
 }
 
 /// A run of one rank: out of place it copies within a GPU, in place it does nothing.
@@ -94,10 +107,7 @@ fn limits(case: &Case, interrupt: &Arc<AtomicBool>) -> engine::Limits {
 }
 
 /// The predicted time of every size of a table, and why some are missing, if they are.
-fn predictions(
-    case: &Case,
-    interrupt: &Arc<AtomicBool>,
-) -> Result<(BTreeMap<Bytes, Prediction>, Option<StopReason>), RunError> {
+fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Result<Predictions, RunError> {
     let Case { table, loaded, .. } = case;
     let group: Vec<u32> = (0..case.ranks).collect();
     let machine = loaded.machine(&group)?;
@@ -111,9 +121,15 @@ fn predictions(
             return Ok((*bytes, Err(StopReason::Interrupted)));
         }
         let request = case.request(row);
-        let predicted = predict(&machine, &network, &request, calls, limits.clone())?;
+        let (predicted, (low, high)) = if interval {
+            let ranged = predict_ranged(&machine, &request, calls, &limits)?;
+            (ranged.predicted, (ranged.low_us, ranged.high_us))
+        } else {
+            let predicted = predict(&machine, &network, &request, calls, limits.clone())?;
+            let range = predicted.range_us;
+            (predicted, range)
+        };
         let time_us = predicted.row.time_us;
-        let (low, high) = predicted.range_us;
         let prediction = Prediction { time_us, low_us: low.min(time_us), high_us: high.max(time_us) };
         Ok((
             *bytes,
@@ -133,5 +149,5 @@ fn predictions(
             (_, Err(reason)) => stopped = Some(reason),
         }
     }
-    Ok((predicted, stopped))
+    Ok(Predictions { times: predicted, stopped, parameters: asked(&machine.timing) })
 }

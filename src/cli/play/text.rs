@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use sim_core::units::Bytes;
 use sim_report::result::{ExplainResult, RunResults};
-use sim_report::table::{Align, TextTable, collectives_text, links_text, time_text, transfers_text};
+use sim_report::table::{Align, TextTable, collectives_text, links_text, parameters_line, time_text, transfers_text};
 
 use crate::scenario::Loaded;
 use crate::simulate::Report;
@@ -37,6 +37,9 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
         let _ = write!(out, "\nbusiest links, over all of the above\n{}", links_text(&used, LINKS));
     }
     explain(&results.explain, &mut out);
+    if !results.parameters.is_empty() {
+        let _ = writeln!(out, "\n{}", parameters_line(&results.parameters));
+    }
     out
 }
 

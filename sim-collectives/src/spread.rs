@@ -1,0 +1,203 @@
+//! How far parameters and forms of the timing model may be off: what intervals are made of. The data have their sources.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use crate::timing::{Origin, Parameter};
+
+/// The embedded data.
+const DATA: &str = include_str!("../data/spread.toml");
+
+#[derive(Debug, Deserialize)]
+struct File {
+    origin: ByOrigin,
+    parameter: Vec<Named>,
+    form: Vec<Form>,
+    jitter: ByBand,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct ByOrigin {
+    spec: Option<f64>,
+    measured: Option<f64>,
+    fitted: Option<f64>,
+    assumed: Option<f64>,
+}
+
+impl ByOrigin {
+    const fn of(self, origin: Origin) -> Option<f64> {
+        match origin {
+            Origin::Spec => self.spec,
+            Origin::Measured => self.measured,
+            Origin::Fitted => self.fitted,
+            Origin::Assumed => self.assumed,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+    #[serde(flatten)]
+    share: ByOrigin,
+    #[serde(default)]
+    us: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Form {
+    class: String,
+    reach: String,
+    generation: String,
+    #[serde(flatten)]
+    sigma: ByBand,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct ByBand {
+    small: f64,
+    mid: f64,
+    large: f64,
+}
+
+impl ByBand {
+    /// Sizes to 64 KiB, to 64 MiB, above.
+    const fn of(self, bytes: u64) -> f64 {
+        match bytes {
+            0..=65_536 => self.small,
+            65_537..=67_108_864 => self.mid,
+            _ => self.large,
+        }
+    }
+}
+
+fn file() -> &'static File {
+    static FILE: OnceLock<File> = OnceLock::new();
+    FILE.get_or_init(|| toml::from_str(DATA).expect("the embedded spreads are sound"))
+}
+
+/// One standard deviation of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Of the value's logarithm.
+    pub share: f64,
+    /// On top, µs.
+    pub us: f64,
+}
+
+impl Spread {
+    /// That of a parameter: its own, where it has one, else by name and origin.
+    #[must_use]
+    pub fn of(parameter: &Parameter) -> Self {
+        if let Some(share) = parameter.spread {
+            return Self { share, us: 0.0 };
+        }
+        let (name, origin) = (&parameter.name, parameter.origin);
+        let named = file().parameter.iter().find(|p| name.starts_with(&p.name));
+        let share = named.and_then(|p| p.share.of(origin)).or(file().origin.of(origin)).unwrap_or(0.0);
+        Self { share, us: named.map_or(0.0, |p| p.us) }
+    }
+
+    /// The value of a parameter that is slower by one standard deviation: times up, rates and shares down.
+    #[must_use]
+    pub fn slower(self, name: &str, value: f64) -> f64 {
+        if name.ends_with("_us") {
+            value * self.share.exp() + self.us
+        } else if name.ends_with("_share") {
+            (value * (-self.share).exp()).max(0.01)
+        } else {
+            value * (-self.share).exp()
+        }
+    }
+}
+
+/// How far a run reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// One NVLink domain or host.
+    Node,
+    /// Over InfiniBand or RoCE.
+    Network,
+    /// Over a software stack of which only a latency and a goodput are known.
+    Preset,
+}
+
+impl Reach {
+    /// Its name in the data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Network => "network",
+            Self::Preset => "preset",
+        }
+    }
+}
+
+/// The generation of GPUs of compute capability `sm` (times ten), as far as forms are told apart by it.
+#[must_use]
+pub const fn generation(sm: u32) -> &'static str {
+    match sm {
+        0..80 => "older",
+        80 => "ampere",
+        90..100 => "hopper",
+        100..120 => "blackwell",
+        _ => "workstation",
+    }
+}
+
+/// Standard deviation of ln(measured / predicted) that no values of the parameters follow.
+#[must_use]
+pub fn form(algorithm: &str, protocol: &str, reach: Reach, sm: u32, bytes: u64) -> f64 {
+    let any = |wanted: &str, is: &str| wanted == "*" || wanted == is;
+    let generation = generation(sm);
+    let fits = |f: &&Form| {
+        let (a, p) = f.class.split_once('/').unwrap_or((&f.class, "*"));
+        any(a, algorithm) && any(p, protocol) && any(&f.reach, reach.name()) && any(&f.generation, generation)
+    };
+    file().form.iter().find(fits).map_or(0.1, |f| f.sigma.of(bytes))
+}
+
+/// Standard deviation of ln(time) from run to run.
+#[must_use]
+pub fn jitter(bytes: u64) -> f64 {
+    file().jitter.of(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::Timing;
+
+    #[test]
+    fn every_parameter_has_a_spread_and_slower_is_slower() {
+        for sm in [70, 80, 90, 100] {
+            for transport in ["infiniband", "roce", "efa", "tcp", "tcpxo"] {
+                for p in Timing::builtin(sm, transport).parameters() {
+                    let spread = Spread::of(p);
+                    assert!(
+                        (0.0..1.0).contains(&spread.share) && (0.0..1.0).contains(&spread.us),
+                        "{}: {spread:?}",
+                        p.name
+                    );
+                    let slower = spread.slower(&p.name, p.value);
+                    assert!(if p.name.ends_with("_us") { slower >= p.value } else { slower <= p.value }, "{}", p.name);
+                }
+            }
+        }
+        let mut own = Timing::builtin(90, "infiniband").parameters()[0].clone();
+        own.spread = Some(0.01);
+        assert_eq!(Spread::of(&own), Spread { share: 0.01, us: 0.0 });
+    }
+
+    #[test]
+    fn every_class_has_a_form() {
+        for reach in [Reach::Node, Reach::Network, Reach::Preset] {
+            for bytes in [8, 1 << 20, 1 << 30] {
+                let sigma = form("anything", "Simple", reach, 90, bytes);
+                assert!((0.0..2.0).contains(&sigma) && jitter(bytes) > 0.0);
+            }
+        }
+    }
+}
