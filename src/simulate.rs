@@ -149,9 +149,11 @@ impl Loaded {
     /// As [`run`](Self::run).
     pub fn run_with(&self, options: &Options<'_>) -> Result<Report, RunError> {
         let network = self.network();
+        let by_library = self.library_network();
         let mut world = World {
             loaded: self,
             network: &network,
+            by_library: &by_library,
             options,
             all: self.scenario.workloads.iter().map(simulations).sum(),
             done: 0.into(),
@@ -201,7 +203,7 @@ impl Loaded {
         let software = Software {
             version: scenario.software.nccl,
             knobs: scenario.software.knobs.clone(),
-            graph: scenario.software.graph,
+            launch: scenario.software.launch,
             channels: scenario.software.channels.as_ref().map(|c| c.given.clone()),
         };
         let mut machine = Machine::new(&self.fabric, &self.catalogue, &software, group)?;
@@ -219,11 +221,20 @@ impl Loaded {
         timing
     }
 
-    /// The links as the engine takes them, with the shares of their rates that the scenario's timing parameters say.
+    /// The links as transfers find them, with the shares of their rates that the scenario's timing parameters say.
     #[must_use]
     pub fn network(&self) -> Network {
-        let own = |kind: LinkKind| self.scenario.profile.get(kind.parameter()).map_or(1.0, |p| p.value);
-        profile::network(&self.fabric, own)
+        let timing = self.timing();
+        profile::network(&self.fabric, |kind| timing.link_share(kind))
+    }
+
+    /// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
+    #[must_use]
+    pub fn library_network(&self) -> Network {
+        let timing = self.timing();
+        let library = timing.value("network.port_share");
+        let share = |kind| timing.link_share(kind) * if kind == LinkKind::Network { library } else { 1.0 };
+        profile::network(&self.fabric, share)
     }
 }
 
@@ -239,7 +250,10 @@ fn simulations(workload: &Workload) -> usize {
 /// What all simulations of a run share.
 struct World<'a> {
     loaded: &'a Loaded,
-    network: &'a sim_core::network::Network,
+    /// What transfers run over.
+    network: &'a Network,
+    /// What collectives run over.
+    by_library: &'a Network,
     options: &'a Options<'a>,
     all: usize,
     done: std::sync::atomic::AtomicUsize,

@@ -150,6 +150,11 @@ pub enum Work {
         /// Messages in each direction that the block works on at once.
         width: u16,
     },
+    /// A receive of such a message from a peer that writes straight into the output buffer.
+    DirectPointToPoint {
+        /// Messages that the block works on at once.
+        width: u16,
+    },
     /// One pass of a kernel whose threads read and write their peers' memory: the first of a phase, that waits for the
     /// peers' flags.
     Direct,

@@ -12,6 +12,7 @@ pub mod check;
 pub mod experts;
 pub mod ideal;
 pub mod lanes;
+pub mod launch;
 pub mod lower;
 pub mod machine;
 mod mesh;

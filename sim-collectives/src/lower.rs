@@ -5,7 +5,7 @@ use sim_core::program::{Cost, Layout, Program};
 use sim_core::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
 use sim_topology::faults::Slowness;
-use sim_topology::{DeviceId, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
+use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
 
 use crate::aggregation::SwitchTree;
 use crate::lanes::{LaneOp, LaneSink, Own, Peers, Rail, Work};
@@ -27,6 +27,17 @@ struct Port {
     nics: Option<(DeviceId, DeviceId)>,
 }
 
+/// Over what a connection goes, as far as kernels work differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Medium {
+    /// Memory of a GPU of the same node or domain.
+    Gpu,
+    /// Host memory, inside a node or at the end of a network path.
+    Host,
+    /// The network, from and to GPU memory.
+    Network,
+}
+
 /// Turns what an algorithm writes into a program, as it is written.
 pub(crate) struct Lowering<'a> {
     machine: &'a Machine<'a>,
@@ -35,12 +46,12 @@ pub(crate) struct Lowering<'a> {
     qps: QpPlan,
     segment: Bytes,
     builder: ProgramBuilder,
-    /// First send end and first receive end of every connection, and whether it stays inside a node.
-    ends: Vec<(u32, u32, bool)>,
+    /// First send end and first receive end of every connection, and over what it goes.
+    ends: Vec<(u32, u32, Medium)>,
     /// How slow each rank's GPU is.
     slow: Vec<Option<Slowness>>,
-    /// Costs by kind of work and slowness.
-    costs: Vec<(Work, u64, u32)>,
+    /// Costs by kind of work, whether it reads host memory, and slowness.
+    costs: Vec<(Work, bool, u64, u32)>,
     error: Option<RouteError>,
 }
 
@@ -91,7 +102,13 @@ impl<'a> Lowering<'a> {
 
     fn route(&mut self, request: &RouteRequest) -> Vec<LinkId> {
         match self.fabric().route(request) {
-            Ok(Route { links, .. }) => links,
+            // Kernels read and write host memory themselves: no copy is started there.
+            Ok(Route { links, .. }) => {
+                let fabric = self.fabric();
+                let memory = |device| fabric.device(device).kind == DeviceKind::HostMemory;
+                let kernel = |link: &LinkId| !memory(fabric.link(*link).from) && !memory(fabric.link(*link).to);
+                links.into_iter().filter(kernel).collect()
+            }
             Err(error) => {
                 self.error.get_or_insert(error);
                 vec![LinkId(0)]
@@ -104,7 +121,7 @@ impl<'a> Lowering<'a> {
         route.iter().map(|l| self.fabric().link(*l).latency).sum()
     }
 
-    fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32, bool) {
+    fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32, Medium) {
         let (a, b) = (self.gpu(from), self.gpu(to));
         let fabric = self.fabric();
         if fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node {
@@ -115,7 +132,8 @@ impl<'a> Lowering<'a> {
                 credit: CreditShape::After(self.reverse_latency(&route)),
             };
             let ends = self.builder.connect(&[&route], false, slots, &shape);
-            return (ends.send, ends.recv, true);
+            let staged = fabric.nvlinks(a, b) == 0 && fabric.bounce(a, b).is_some();
+            return (ends.send, ends.recv, if staged { Medium::Host } else { Medium::Gpu });
         }
         let ports = self.ports(from, to, rail);
         // A NIC of several ports sends on all of them: at least one queue pair each.
@@ -148,7 +166,8 @@ impl<'a> Lowering<'a> {
         };
         let split = self.qps.split || ports.len() > 1 || planes > 1;
         let ends = self.builder.connect(&routes, split, slots, &shape);
-        (ends.send, ends.recv, false)
+        let staged = ports[0].nics.is_some_and(|(_, dst)| fabric.bounce(dst, b).is_some());
+        (ends.send, ends.recv, if staged { Medium::Host } else { Medium::Network })
     }
 
     /// The NICs between two nodes (several where a GPU's are driven as one), with the relay where the sender's are another
@@ -197,7 +216,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// In-switch reduction or multicast among ranks of one domain.
-    fn junction(&mut self, from: &[u32], to: &[u32], slots: u16) -> (u32, u32, bool) {
+    fn junction(&mut self, from: &[u32], to: &[u32], slots: u16) -> (u32, u32, Medium) {
         let everyone = if from.len() > 1 { from } else { to };
         let partner = |rank: u32| everyone.iter().copied().find(|r| *r != rank).unwrap_or(rank);
         let inputs: Vec<Vec<LinkId>> = from.iter().map(|r| self.switch_links(*r, partner(*r)).0).collect();
@@ -209,11 +228,11 @@ impl<'a> Lowering<'a> {
         let back = self.reverse_latency(inputs[0]) + self.reverse_latency(outputs[0]);
         let shape = ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(back) };
         let (send, recv) = self.builder.connect_junction(&inputs, &outputs, slots, &shape);
-        (send.start, recv.start, true)
+        (send.start, recv.start, Medium::Gpu)
     }
 
     /// Reduction by the network's switches among ranks of different nodes.
-    fn in_network(&mut self, members: &[u32], channel: u32, slots: u16) -> (u32, u32, bool) {
+    fn in_network(&mut self, members: &[u32], channel: u32, slots: u16) -> (u32, u32, Medium) {
         let fabric = self.fabric();
         let nic = |rank: u32| {
             let nics = fabric.nics_of(self.gpu(rank));
@@ -262,20 +281,20 @@ impl<'a> Lowering<'a> {
         let credit = CreditShape::After(back + self.timing.clear_to_send());
         let shape = ConnShape { segment: self.segment, latency: self.timing.network_latency(), credit };
         let (send, recv) = self.builder.connect_meetings(&inputs, &meetings, slots, &shape);
-        (send.start, recv.start, false)
+        (send.start, recv.start, Medium::Network)
     }
 
-    fn cost(&mut self, work: Work, rank: u32) -> u32 {
+    fn cost(&mut self, work: Work, host: bool, rank: u32) -> u32 {
         let millionths = self.slow[rank as usize].map_or(NOT_SLOW, |s| s.millionths);
-        if let Some((.., cost)) = self.costs.iter().find(|(w, m, _)| *w == work && *m == millionths) {
+        if let Some((.., cost)) = self.costs.iter().find(|(w, h, m, _)| *w == work && *h == host && *m == millionths) {
             return *cost;
         }
-        let mut cost: Cost = self.timing.cost(work);
+        let mut cost: Cost = if host { self.timing.cost_of_host(work) } else { self.timing.cost(work) };
         if millionths != NOT_SLOW {
             cost = cost.scaled(millionths);
         }
         let index = self.builder.cost(cost);
-        self.costs.push((work, millionths, index));
+        self.costs.push((work, host, millionths, index));
         index
     }
 }
@@ -291,7 +310,7 @@ impl LaneSink for Lowering<'_> {
                 let shape =
                     ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
                 let ends = self.builder.connect(&[], false, slots, &shape);
-                (ends.send, ends.recv, true)
+                (ends.send, ends.recv, Medium::Gpu)
             }
         };
         self.ends.push(ends);
@@ -313,12 +332,18 @@ impl LaneSink for Lowering<'_> {
         let costs: Vec<u32> = ops
             .iter()
             .map(|op| {
-                let direct = op.work == Work::Ring
+                let direct = matches!(op.work, Work::Ring | Work::PointToPoint { .. })
                     && op.send.is_empty()
-                    && op.recv.iter().all(|e| self.ends[e.connection as usize].2)
+                    && op.recv.iter().all(|e| self.ends[e.connection as usize].2 == Medium::Gpu)
                     && !op.recv.is_empty()
                     && op.action.adds == Own::Nothing;
-                self.cost(if direct { Work::DirectReceive } else { op.work }, rank)
+                let host = op.recv.iter().any(|e| self.ends[e.connection as usize].2 == Medium::Host);
+                let work = match op.work {
+                    Work::PointToPoint { width } if direct => Work::DirectPointToPoint { width },
+                    _ if direct => Work::DirectReceive,
+                    work => work,
+                };
+                self.cost(work, host, rank)
             })
             .collect();
         let ends = &self.ends;

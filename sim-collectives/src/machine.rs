@@ -3,6 +3,7 @@
 use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPolicy, PathClass};
 
 use crate::call::Group;
+use crate::launch::Launch;
 use crate::mesh;
 use crate::nccl::{
     Communicator, CrossNic, Facts, FactsError, GivenChannels, HostCpu, Knob, Knobs, PathType, Version, nic_gbps,
@@ -17,15 +18,15 @@ pub struct Software {
     pub version: Version,
     /// Its environment.
     pub knobs: Knobs,
-    /// Whether launches are captured in a graph.
-    pub graph: bool,
+    /// How calls are started.
+    pub launch: Launch,
     /// Channels in place of those that the modelled search finds.
     pub channels: Option<GivenChannels>,
 }
 
 impl Default for Software {
     fn default() -> Self {
-        Self { version: Version::NEWEST, knobs: Knobs::default(), graph: false, channels: None }
+        Self { version: Version::NEWEST, knobs: Knobs::default(), launch: Launch::default(), channels: None }
     }
 }
 
@@ -91,6 +92,8 @@ pub struct Machine<'a> {
     pub timing: Timing,
     /// Added to what hashes of flows are made from, where switches hash: another number is another draw of paths.
     pub draw: u64,
+    /// How calls are started.
+    pub launch: Launch,
 }
 
 impl<'a> Machine<'a> {
@@ -140,7 +143,7 @@ impl<'a> Machine<'a> {
                 members[node as usize].push(*gpu);
             }
         }
-        Ok(Self { fabric, gpus, members, group, comm, timing, draw: 0 })
+        Ok(Self { fabric, gpus, members, group, comm, timing, launch: software.launch, draw: 0 })
     }
 
     /// Number of ranks.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use sim_core::program::Program;
-use sim_core::units::{Bytes, Span};
+use sim_core::units::Bytes;
 use sim_topology::RouteError;
 
 use crate::algorithms::{self, Cut, Limit, Name, serving};
 use crate::call::{Call, ChannelWork, PointToPoint, Routed};
 use crate::experts::Experts;
 use crate::lanes::Lanes;
+use crate::launch::Messages;
 use crate::lower::{Lowering, SEGMENT};
 use crate::machine::Machine;
 use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, launch, split};
@@ -362,6 +363,31 @@ impl Plan {
         algorithms::by_name(self.algorithm)?.limit(self.protocol)
     }
 
+    /// Sends and receives of the busiest rank, if the call is made of them.
+    #[must_use]
+    pub fn messages(&self) -> Messages {
+        use Operation::{AllToAll, AllToAllV, Combine, Dispatch, Gather, Scatter, SendRecv};
+        let cut = algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut);
+        if cut != Some(Cut::Messages) {
+            return Messages::default();
+        }
+        let group = &self.call.group;
+        let n = group.ranks();
+        let near = group.nodes().iter().map(Vec::len).min().unwrap_or(1) as u32;
+        let all = Messages { local: near.saturating_sub(1), remote: n.saturating_sub(near) };
+        match self.operation {
+            // Both ends of a shift by one.
+            SendRecv => match (group.nodes().len(), near) {
+                (1, _) => Messages { local: 2, remote: 0 },
+                (_, 1) => Messages { local: 0, remote: 2 },
+                _ => Messages { local: 1, remote: 1 },
+            },
+            AllToAll | AllToAllV | Dispatch | Combine => Messages { local: 2 * all.local, remote: 2 * all.remote },
+            Gather | Scatter => all,
+            _ => Messages::default(),
+        }
+    }
+
     /// The lanes of the call, for checks and drawings.
     #[must_use]
     pub fn lanes(&self) -> Lanes {
@@ -390,14 +416,15 @@ impl Plan {
             between_nodes: self.call.group.nodes().len() > 1,
             planned_gbps: planned,
         });
-        let kernel = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
-            Some(Cut::Whole(group)) => machine.timing.launch_of(group),
-            _ => machine.timing.launch(),
+        let group = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
+            Some(Cut::Whole(group)) => group,
+            _ => "launch",
         };
+        let kernel = machine.launch.kernel_time(&machine.timing, group);
         let mut lowering = Lowering::new(machine, timing, self.protocol, SEGMENT, kernel);
         if let Some(algorithm) = algorithms::by_name(self.algorithm) {
             algorithm.write(self.operation, &self.call, &mut lowering);
         }
-        Ok(lowering.finish(iterations, Span::ZERO)?)
+        Ok(lowering.finish(iterations, machine.launch.host_time(self, &machine.timing))?)
     }
 }

@@ -34,6 +34,9 @@ struct Generation {
 #[derive(Clone, Debug, Deserialize)]
 struct Transport {
     name: String,
+    /// Only with GPUs of these compute capabilities; all if empty.
+    #[serde(default)]
+    sm: Vec<u32>,
     network: Group,
 }
 
@@ -198,7 +201,11 @@ impl Timing {
         let near = |g: &&Generation| g.sm.iter().filter(|s| **s <= sm).max().copied().unwrap_or(0);
         // Before the first generation that is known, that one.
         let generation = file.generation.iter().rev().max_by_key(near).expect("there is a generation");
-        let wire = file.transport.iter().find(|t| t.name == transport).unwrap_or(&file.transport[0]);
+        let wire = file
+            .transport
+            .iter()
+            .find(|t| t.name == transport && (t.sm.is_empty() || t.sm.contains(&sm)))
+            .unwrap_or(&file.transport[0]);
         let network = [("network".to_owned(), wire.network.clone()), ("link".to_owned(), links())];
         let groups = generation.groups.clone().into_iter().chain(network);
         let parameters = groups
@@ -221,7 +228,7 @@ impl Timing {
         let mut timing = Self::builtin(90, "infiniband");
         for p in &mut timing.parameters {
             p.value = match &p.name {
-                name if name.ends_with("_share") => continue,
+                name if name.ends_with("_share") => 1.0,
                 name if name.ends_with("rate_gbps") => f64::INFINITY,
                 _ => 0.0,
             };
@@ -318,16 +325,10 @@ impl Timing {
         self.get("link", kind.key())
     }
 
-    /// Time from the start of a kernel to its first operation.
+    /// The value of a parameter by its whole name; 0 if there is none.
     #[must_use]
-    pub fn launch(&self) -> Span {
-        Span::from_us_f64(self.get("launch", "kernel_us"))
-    }
-
-    /// The same for another kind of kernel.
-    #[must_use]
-    pub fn launch_of(&self, group: &str) -> Span {
-        Span::from_us_f64(self.get(group, "kernel_us"))
+    pub fn value(&self, name: &str) -> f64 {
+        name.split_once('.').map_or(0.0, |(group, key)| self.get(group, key))
     }
 
     /// The model of one call.
@@ -405,9 +406,14 @@ impl CallTiming<'_> {
                 self.plain(0.0, rate / f64::from(heads.max(1)))
             }
             Work::Copy => self.plain(t.get("copy_engine", "copy_us"), t.get("copy_engine", "rate_gbps")),
-            Work::PointToPoint { width } => {
+            // The sender writes into the output buffer.
+            Work::DirectPointToPoint { .. } if simple => self.plain(t.get("p2p", "step_us"), f64::INFINITY),
+            Work::PointToPoint { width } | Work::DirectPointToPoint { width } => {
                 // The 20 warps of a block are shared out evenly, whole warps at a time; a lone pair has ten each way.
-                let share = f64::from((WARPS / (2 * u32::from(width.max(1)))).max(1)) / f64::from(WARPS / 2);
+                let warps = (WARPS / (2 * u32::from(width.max(1)))).max(1);
+                let share = f64::from(warps) / f64::from(WARPS / 2);
+                // A single warp copies and signals in turn.
+                let share = if warps == 1 { share * t.get("p2p", "lone_warp_share") } else { share };
                 if simple {
                     self.plain(t.get("p2p", "step_us"), t.get("p2p", "rate_gbps") * share)
                 } else {
@@ -415,6 +421,18 @@ impl CallTiming<'_> {
                 }
             }
         }
+    }
+
+    /// The cost of one slice of `work` that a kernel reads from host memory, over PCIe: at `host.rate_gbps` of wire bytes at
+    /// most, since a block has only so many reads under way.
+    #[must_use]
+    pub fn cost_of_host(&self, work: Work) -> Cost {
+        let cost = self.cost(work);
+        if work == Work::Free {
+            return cost;
+        }
+        let host = Rate::from_gbyte_f64(self.timing.get("host", "rate_gbps")).ps_per_byte();
+        Cost { per_byte: cost.per_byte.max(host), ..cost }
     }
 
     /// A fixed cost and a rate of data.

@@ -103,6 +103,9 @@ pub(super) struct System {
     /// Timing parameters of a file, as `fabricsim fit --out` writes it
     #[arg(long, value_name = "FILE")]
     pub(super) profile: Option<String>,
+    /// GPUs for which one host thread starts kernels in turn, as in nccl-tests
+    #[arg(short = 'g', long = "gpus-per-thread", alias = "ngpus", value_name = "N")]
+    pub(super) gpus_per_thread: Option<u32>,
 }
 
 impl System {
@@ -134,6 +137,7 @@ impl System {
         number("--nodes", "nodes", self.nodes);
         number("--gpus-per-node", "gpus_per_node", self.gpus_per_node);
         number("--nodes-per-domain", "nodes_per_domain", self.nodes_per_domain);
+        number("--gpus-per-thread", "software.gpus_per_thread", self.gpus_per_thread);
         if self.without_faults {
             out.push(Setting::value("--without-faults", "fault", "[]"));
         }

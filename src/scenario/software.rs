@@ -1,6 +1,7 @@
 //! The communication library of a scenario.
 
 use indexmap::IndexMap;
+use sim_collectives::launch::Launch;
 use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, Version};
 
 use super::channels::Channels;
@@ -17,8 +18,8 @@ pub struct Software {
     pub env: IndexMap<String, String>,
     /// What these variables mean; `NCCL_PXN_DISABLE` is set if `pxn` is false.
     pub knobs: Knobs,
-    /// Launches are captured in a CUDA graph.
-    pub graph: bool,
+    /// How calls are started.
+    pub launch: Launch,
     /// PXN: messages may go through a GPU of the same node that is on the right rail.
     pub pxn: bool,
     /// Channels in place of those of the modelled search.
@@ -150,12 +151,9 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
         None if !pxn => drop(knobs.set(Knob::PxnDisable.name(), "1")),
         None => {}
     }
-    if let Some(node) = view.node("graph").filter(|_| view.boolean("graph")) {
-        let fault = Diagnostic::new(Code::NoEffect, "`graph` has no effect on times");
-        out.push(fault.at(node.place.clone(), "captured launches are not modelled as faster"));
-    }
+    let launch = Launch { graph: view.boolean("graph"), gpus_per_thread: view.integer("gpus_per_thread").unwrap_or(1) };
     let channels = super::channels::channels(&view, out);
-    Software { nccl, env, knobs, graph: view.boolean("graph"), pxn, channels }
+    Software { nccl, env, knobs, launch, pxn, channels }
 }
 
 /// Sets one variable, and reports what is wrong with it or that it changes nothing.

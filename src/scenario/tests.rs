@@ -33,7 +33,7 @@ fn defaults_are_filled_in() {
     let loaded = load("system = \"hgx-h100\"\n[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\n").unwrap();
     let scenario = loaded.scenario;
     assert_eq!((scenario.seed, scenario.cluster.nodes, scenario.gpus()), (1, 1, 8));
-    assert!(scenario.software.pxn && !scenario.software.graph);
+    assert!(scenario.software.pxn && !scenario.software.launch.graph);
     let Workload::Collective(collective) = &scenario.workloads[0] else { panic!("{:?}", scenario.workloads) };
     assert_eq!((collective.sizes.len(), collective.iterations, collective.warmup), (31, 20, 1));
     assert_eq!(collective.group, (0..8).collect::<Vec<_>>());

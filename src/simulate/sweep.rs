@@ -180,7 +180,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             predicted.row.high_us = Some(ranged.high_us);
             predicted
         } else {
-            predict(&machine, world.network, request, calls, world.limits())?
+            predict(&machine, world.by_library, request, calls, world.limits())?
         };
         world.one_done();
         Ok(Some(predicted))

@@ -47,7 +47,7 @@ fn what(now: &[&Request]) -> String {
 /// How often each is called, from what it takes alone.
 fn calls(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request]) -> Result<Vec<u32>, RunError> {
     let alone = |(machine, request): (&Machine<'_>, &&Request)| {
-        let timed = bench::time(machine, world.network, request, 0, 1, world.limits());
+        let timed = bench::time(machine, world.by_library, request, 0, 1, world.limits());
         timed.map(|timed| timed.time.as_ps().max(1)).map_err(RunError::unable(what(now)))
     };
     let times = machines.iter().zip(now).map(alone).collect::<Result<Vec<u64>, RunError>>()?;
@@ -67,7 +67,7 @@ fn one(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request], sum: &mut 
     }
     let members: Vec<&Machine<'_>> = machines.iter().collect();
     let mtu = world.loaded.fabric.mtu();
-    let run = graph.execute(world.network, mtu, &members, world.limits()).map_err(unable())?;
+    let run = graph.execute(world.by_library, mtu, &members, world.limits()).map_err(unable())?;
     if !sum.add(&what, &run.outcome, Time::ZERO, run.wall)? {
         return Ok(false);
     }

@@ -121,6 +121,11 @@ impl P2pPlan {
         }
         let (least, most) = if self.nodes == 1 { (self.step / 8, self.step * 32) } else { (self.step / 2, self.step) };
         let least = least.max(1);
+        // Runs on one node keep to one channel up to a step: 8 B200 send 256 and 512 KiB in 22 and 35 us, which is one
+        // channel's rate, and 1 MiB in 28.
+        if self.nodes == 1 && bytes <= self.step {
+            return 1;
+        }
         let ranks = u64::from(self.nodes) * u64::from(self.gpus_per_node);
         let mut few = self.per_peer;
         while few > 1 && u64::from(few) * ranks > u64::from(self.channels) {
@@ -212,10 +217,22 @@ impl Communicator {
             let nics = (facts.nics_per_node / facts.gpus_per_node.max(1)).max(1);
             links.push(PeerLink::Network { nics, gbps: f64::from(nics) * facts.nic_gbps });
         }
+        // Before 2.30 two channels a NIC, fewer where many ranks would crowd the channels; since then by the NIC's rate.
+        let ranks = u64::from(self.ranks());
+        let by_count = |nics: u32| {
+            let mut few = 2u32;
+            while few > 1 && u64::from(few) * ranks > 4 * u64::from(channels) {
+                few /= 2;
+            }
+            few.max(nics)
+        };
         let per_channel = knob(Knob::P2pPerChannelNetBw).map_or(14.0, |bw| f64::from(bw.max(1)));
         let network = knob(Knob::NchannelsPerNetPeer);
         let of = |link: PeerLink| match link {
-            PeerLink::Network { .. } => network.unwrap_or_else(|| link.channels(per_channel)),
+            PeerLink::Network { nics, .. } => network.unwrap_or_else(|| match self.version() < Version::v2(30) {
+                true => by_count(nics),
+                false => link.channels(per_channel),
+            }),
             _ => link.channels(per_channel),
         };
         let mut per_peer = links.into_iter().map(of).min().unwrap_or(1).clamp(1, channels);

@@ -111,7 +111,7 @@ fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Resu
     let Case { table, loaded, .. } = case;
     let group: Vec<u32> = (0..case.ranks).collect();
     let machine = loaded.machine(&group)?;
-    let network = loaded.network();
+    let network = loaded.library_network();
     let rows: BTreeMap<Bytes, &nccl_log::Row> =
         table.rows.iter().rev().filter(|row| row.bytes > Bytes::ZERO).map(|row| (row.bytes, row)).collect();
     let calls = case.calls();

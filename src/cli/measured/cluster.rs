@@ -122,6 +122,12 @@ fn software(log: &NcclLog, table: &Table, given: &dyn Fn(&str) -> bool, taken: &
         taken.push(format!("NCCL {version}"));
         out.push(Setting::text(ORIGIN, "software.nccl", version.to_string()));
     }
+    if let Some(gpus) = table.parameters.gpus.filter(|n| *n > 1)
+        && !given("software.gpus_per_thread")
+    {
+        taken.push(format!("{gpus} GPUs for each host thread"));
+        out.push(Setting::value(ORIGIN, "software.gpus_per_thread", gpus));
+    }
     if table.parameters.graph.is_some_and(|n| n > 0) && !given("software.graph") {
         taken.push("launches by CUDA graphs".to_owned());
         out.push(Setting::value(ORIGIN, "software.graph", true));

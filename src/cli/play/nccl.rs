@@ -64,7 +64,8 @@ fn parameters(loaded: &Loaded, collective: &Collective) -> Parameters {
         warmup_iters: Some(warmup),
         iters: Some(iterations),
         validation: Some(false),
-        graph: Some(u32::from(loaded.scenario.software.graph)),
+        graph: Some(u32::from(loaded.scenario.software.launch.graph)),
+        gpus: Some(loaded.scenario.software.launch.gpus_per_thread),
         ..Parameters::default()
     }
 }

@@ -134,7 +134,18 @@ static SOFTWARE: TableSpec = TableSpec {
         key("nccl", Kind::Named("a version", "2.21"), "NCCL version whose choices are modelled, from 2.18 on.")
             .default("2.30"),
         key("env", Kind::Map(&Kind::Scalar), "NCCL environment variables, such as `NCCL_ALGO = \"Ring\"`."),
-        key("graph", Kind::Boolean, "Launches are captured in a CUDA graph.").default("false"),
+        key(
+            "graph",
+            Kind::Boolean,
+            "Calls are captured in a CUDA graph: a kernel starts sooner, and the host holds nobody up.",
+        )
+        .default("false"),
+        key(
+            "gpus_per_thread",
+            Kind::Integer(1, 1024),
+            "GPUs for which one host thread starts kernels in turn (`-g` of nccl-tests); small calls then take the host's time.",
+        )
+        .default("1"),
         key(
             "channels",
             Kind::Table(&CHANNELS),
