@@ -32,7 +32,9 @@ struct Port {
 enum Medium {
     /// Memory of a GPU of the same node or domain.
     Gpu,
-    /// Host memory, inside a node or at the end of a network path.
+    /// Host memory, between GPUs of a node.
+    Shared,
+    /// Host memory, at the end of a network path.
     Host,
     /// The network, from and to GPU memory.
     Network,
@@ -50,8 +52,8 @@ pub(crate) struct Lowering<'a> {
     ends: Vec<(u32, u32, Medium)>,
     /// How slow each rank's GPU is.
     slow: Vec<Option<Slowness>>,
-    /// Costs by kind of work, whether it reads host memory, and slowness.
-    costs: Vec<(Work, bool, u64, u32)>,
+    /// Costs by kind of work, the host memory that it reads, and slowness.
+    costs: Vec<(Work, Option<Medium>, u64, u32)>,
     error: Option<RouteError>,
 }
 
@@ -133,7 +135,7 @@ impl<'a> Lowering<'a> {
             };
             let ends = self.builder.connect(&[&route], false, slots, &shape);
             let staged = fabric.nvlinks(a, b) == 0 && fabric.bounce(a, b).is_some();
-            return (ends.send, ends.recv, if staged { Medium::Host } else { Medium::Gpu });
+            return (ends.send, ends.recv, if staged { Medium::Shared } else { Medium::Gpu });
         }
         let ports = self.ports(from, to, rail);
         // A NIC of several ports sends on all of them: at least one queue pair each.
@@ -284,12 +286,15 @@ impl<'a> Lowering<'a> {
         (send.start, recv.start, Medium::Network)
     }
 
-    fn cost(&mut self, work: Work, host: bool, rank: u32) -> u32 {
+    fn cost(&mut self, work: Work, host: Option<Medium>, rank: u32) -> u32 {
         let millionths = self.slow[rank as usize].map_or(NOT_SLOW, |s| s.millionths);
         if let Some((.., cost)) = self.costs.iter().find(|(w, h, m, _)| *w == work && *h == host && *m == millionths) {
             return *cost;
         }
-        let mut cost: Cost = if host { self.timing.cost_of_host(work) } else { self.timing.cost(work) };
+        let mut cost: Cost = match host {
+            Some(medium) => self.timing.cost_of_host(work, medium == Medium::Shared),
+            None => self.timing.cost(work),
+        };
         if millionths != NOT_SLOW {
             cost = cost.scaled(millionths);
         }
@@ -337,7 +342,8 @@ impl LaneSink for Lowering<'_> {
                     && op.recv.iter().all(|e| self.ends[e.connection as usize].2 == Medium::Gpu)
                     && !op.recv.is_empty()
                     && op.action.adds == Own::Nothing;
-                let host = op.recv.iter().any(|e| self.ends[e.connection as usize].2 == Medium::Host);
+                let media = op.recv.iter().map(|e| self.ends[e.connection as usize].2);
+                let host = media.filter(|m| matches!(m, Medium::Shared | Medium::Host)).next();
                 let work = match op.work {
                     Work::PointToPoint { width } if direct => Work::DirectPointToPoint { width },
                     _ if direct => Work::DirectReceive,

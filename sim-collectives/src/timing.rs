@@ -411,28 +411,28 @@ impl CallTiming<'_> {
             Work::PointToPoint { width } | Work::DirectPointToPoint { width } => {
                 // The 20 warps of a block are shared out evenly, whole warps at a time; a lone pair has ten each way.
                 let warps = (WARPS / (2 * u32::from(width.max(1)))).max(1);
-                let share = f64::from(warps) / f64::from(WARPS / 2);
-                // A single warp copies and signals in turn.
-                let share = if warps == 1 { share * t.get("p2p", "lone_warp_share") } else { share };
+                // A single warp copies and signals in turn; a few do not yet fill what their block can move.
+                let lone = if warps == 1 { t.get("p2p", "lone_warp_share") } else { 1.0 };
+                let rate = (f64::from(warps) * lone * t.get("p2p", "warp_rate_gbps")).min(t.get("p2p", "rate_gbps"));
                 if simple {
-                    self.plain(t.get("p2p", "step_us"), t.get("p2p", "rate_gbps") * share)
+                    self.plain(t.get("p2p", "step_us"), rate)
                 } else {
-                    self.in_passes(ring, share)
+                    self.in_passes(ring, f64::from(warps) / f64::from(WARPS / 2))
                 }
             }
         }
     }
 
-    /// The cost of one slice of `work` that a kernel reads from host memory, over PCIe: at `host.rate_gbps` of wire bytes at
-    /// most, since a block has only so many reads under way.
+    /// The cost of one slice of `work` that a kernel reads from host memory, over PCIe, at a rate of wire bytes at most, since
+    /// a block has only so many reads under way. It is lower where another GPU wrote there (`shared`) than where a NIC did.
     #[must_use]
-    pub fn cost_of_host(&self, work: Work) -> Cost {
+    pub fn cost_of_host(&self, work: Work, shared: bool) -> Cost {
         let cost = self.cost(work);
         if work == Work::Free {
             return cost;
         }
-        let host = Rate::from_gbyte_f64(self.timing.get("host", "rate_gbps")).ps_per_byte();
-        Cost { per_byte: cost.per_byte.max(host), ..cost }
+        let rate = self.timing.get("host", if shared { "shared_rate_gbps" } else { "rate_gbps" });
+        Cost { per_byte: cost.per_byte.max(Rate::from_gbyte_f64(rate).ps_per_byte()), ..cost }
     }
 
     /// A fixed cost and a rate of data.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::communicator::Communicator;
 use super::knobs::Knob;
+use super::version::Version;
 
 const KIB: u64 = 1 << 10;
 /// Local ranks that are scheduled together, and pairs that one channel works on at once.
