@@ -232,7 +232,7 @@ impl Loaded {
     #[must_use]
     pub fn library_network(&self) -> Network {
         let timing = self.timing();
-        let library = timing.value("network.port_share");
+        let library = timing.ask("network.port_share");
         let share = |kind| timing.link_share(kind) * if kind == LinkKind::Network { library } else { 1.0 };
         profile::network(&self.fabric, share)
     }

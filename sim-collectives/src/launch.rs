@@ -32,19 +32,19 @@ impl Launch {
             return Span::ZERO;
         }
         let messages = plan.messages();
-        let us = timing.value("launch.host_us")
-            + timing.value("launch.message_us") * f64::from(messages.local)
-            + timing.value("network.message_us") * f64::from(messages.remote);
+        let us = timing.ask("launch.host_us")
+            + timing.ask("launch.message_us") * f64::from(messages.local)
+            + timing.ask("network.message_us") * f64::from(messages.remote);
         // The thread that serves the network is woken once for all.
-        let wake = if messages.remote > 0 { timing.value("network.wake_us") } else { 0.0 };
+        let wake = if messages.remote > 0 { timing.ask("network.wake_us") } else { 0.0 };
         Span::from_us_f64(us * f64::from(self.gpus_per_thread.max(1)) + wake)
     }
 
     /// Time from the start of a kernel to its first operation.
     #[must_use]
     pub fn kernel_time(self, timing: &Timing, group: &str) -> Span {
-        let started = timing.value(&format!("{group}.kernel_us"));
-        let us = if self.graph && group == "launch" { timing.value("launch.graph_us").min(started) } else { started };
+        let started = timing.ask(&format!("{group}.kernel_us"));
+        let us = if self.graph && group == "launch" { timing.ask("launch.graph_us").min(started) } else { started };
         Span::from_us_f64(us)
     }
 }

@@ -325,9 +325,9 @@ impl Timing {
         self.get("link", kind.key())
     }
 
-    /// The value of a parameter by its whole name; 0 if there is none.
+    /// The value of a parameter by its whole name, noted as asked for; 0 if there is none.
     #[must_use]
-    pub fn value(&self, name: &str) -> f64 {
+    pub fn ask(&self, name: &str) -> f64 {
         name.split_once('.').map_or(0.0, |(group, key)| self.get(group, key))
     }
 
@@ -531,7 +531,7 @@ mod tests {
         let timing = Timing::builtin(90, "infiniband");
         assert!(timing.read().is_empty());
         let timing = timing.watched();
-        let (_, clone) = (timing.launch(), timing.clone());
+        let (_, clone) = (timing.ask("launch.kernel_us"), timing.clone());
         let _ = clone.call(CallShape {
             protocol: Protocol::Ll,
             threads: 512,
