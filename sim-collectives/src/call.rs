@@ -10,6 +10,8 @@ pub struct Group {
     ranks: u32,
     /// Given orders of all ranks, by channel; NCCL's usual ones if empty.
     rings: Vec<Vec<u32>>,
+    /// Places in a node at which channels begin, in turn: the GPUs near its NICs; all if empty.
+    starts: Vec<u32>,
 }
 
 impl Group {
@@ -17,7 +19,7 @@ impl Group {
     #[must_use]
     pub fn regular(nodes: u32, per_node: u32) -> Self {
         let list = (0..nodes).map(|n| (n * per_node..(n + 1) * per_node).collect()).collect();
-        Self { nodes: list, ranks: nodes * per_node, rings: Vec::new() }
+        Self { nodes: list, ranks: nodes * per_node, rings: Vec::new(), starts: Vec::new() }
     }
 
     /// Ranks that lie on nodes as `node_of` says of each member; nodes in order of their first rank.
@@ -32,7 +34,7 @@ impl Group {
             }
             nodes[index].push(rank as u32);
         }
-        Self { nodes, ranks: members.len() as u32, rings: Vec::new() }
+        Self { nodes, ranks: members.len() as u32, rings: Vec::new(), starts: Vec::new() }
     }
 
     /// The ranks of each node, in order.
@@ -96,7 +98,7 @@ impl Group {
     pub fn ring(&self, channel: u32) -> Vec<u32> {
         match self.given(channel) {
             Some(ring) => ring.clone(),
-            None => self.nodes.iter().flat_map(|node| Self::usual(node, channel)).collect(),
+            None => self.nodes.iter().flat_map(|node| self.usual(node, channel)).collect(),
         }
     }
 
@@ -105,7 +107,7 @@ impl Group {
     pub fn chain(&self, node: &[u32], channel: u32) -> Vec<u32> {
         match self.given(channel) {
             Some(ring) => ring.iter().copied().filter(|rank| node.contains(rank)).collect(),
-            None => Self::usual(node, channel).collect(),
+            None => self.usual(node, channel).collect(),
         }
     }
 
@@ -113,9 +115,15 @@ impl Group {
         self.rings.get(channel as usize % self.rings.len().max(1))
     }
 
-    fn usual(node: &[u32], channel: u32) -> impl Iterator<Item = u32> + '_ {
+    /// Channels begin at these places of every node, in turn, since their data come in and go out by NICs there.
+    pub(crate) fn begin_at(&mut self, starts: Vec<u32>) {
+        self.starts = starts;
+    }
+
+    fn usual<'a>(&self, node: &'a [u32], channel: u32) -> impl Iterator<Item = u32> + 'a {
         let n = node.len();
-        let first = channel as usize % n.max(1);
+        let turn = self.starts.get(channel as usize % self.starts.len().max(1));
+        let first = turn.map_or(channel as usize, |place| *place as usize) % n.max(1);
         (0..n).map(move |i| node[(first + i) % n])
     }
 }
@@ -292,6 +300,9 @@ mod tests {
         assert_eq!(group.ring(0), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(group.ring(2), [2, 3, 0, 1, 6, 7, 4, 5]);
         assert_eq!(group.chain(&group.nodes()[1], 1), [5, 6, 7, 4]);
+        let mut one_nic = group.clone();
+        one_nic.begin_at(vec![2]);
+        assert_eq!((one_nic.ring(0), one_nic.ring(1)), (vec![2, 3, 0, 1, 6, 7, 4, 5], vec![2, 3, 0, 1, 6, 7, 4, 5]));
         let mut given = group.clone();
         assert_eq!(given.take_rings(&[vec![0, 2, 1, 3], vec![7, 6, 5, 4, 3, 2, 1, 0]]), None);
         assert_eq!(given.ring(0), [0, 2, 1, 3, 4, 6, 5, 7]);

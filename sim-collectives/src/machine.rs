@@ -126,6 +126,9 @@ impl<'a> Machine<'a> {
         let facts = mesh::facts_of(facts, rings.len(), nvlink_gbps(sm, software.version));
         // Orders of as many places as a node has GPUs always fit.
         let _ = group.take_rings(&rings);
+        if group.nodes().len() > 1 {
+            group.begin_at(near_nics(fabric, &gpus, &group.nodes()[0]));
+        }
         let mut comm = Communicator::new(facts, software.version, software.knobs.clone())?;
         if let Some(given) = &software.channels {
             let graphs = given.over(comm.graphs());
@@ -323,6 +326,24 @@ pub fn gpudirect_level(knobs: &Knobs) -> Option<GpudirectLevel> {
         PathType::Phb => GpudirectLevel::Phb,
         PathType::Sys | PathType::Net | PathType::Dis => GpudirectLevel::Sys,
     })
+}
+
+/// The places of a node's GPUs that are nearest to the NICs in use, one for each NIC, in order of the places.
+fn near_nics(fabric: &Fabric, gpus: &[DeviceId], node: &[u32]) -> Vec<u32> {
+    let own: Vec<&[DeviceId]> = node.iter().map(|rank| fabric.nics_of(gpus[*rank as usize])).collect();
+    let mut nics: Vec<DeviceId> = own.iter().flat_map(|nics| nics.iter().copied()).collect();
+    nics.sort_unstable();
+    nics.dedup();
+    let mut places = Vec::new();
+    for nic in nics {
+        let near =
+            |place: &usize| (fabric.path_class(gpus[node[*place] as usize], nic), places.contains(&(*place as u32)));
+        let users = (0..node.len()).filter(|place| own[*place].contains(&nic));
+        places.extend(users.min_by_key(near).map(|place| place as u32));
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 /// How far apart GPUs of a node may be that reach each other directly, by `NCCL_P2P_DISABLE` and `NCCL_P2P_LEVEL`, if one
