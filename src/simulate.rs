@@ -231,10 +231,7 @@ impl Loaded {
     /// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
     #[must_use]
     pub fn library_network(&self) -> Network {
-        let timing = self.timing();
-        let library = timing.ask("network.port_share");
-        let share = |kind| timing.link_share(kind) * if kind == LinkKind::Network { library } else { 1.0 };
-        profile::network(&self.fabric, share)
+        profile::library(&self.fabric, &self.timing())
     }
 }
 

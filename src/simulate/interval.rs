@@ -53,7 +53,7 @@ pub fn predict_ranged(
     limits: &engine::Limits,
 ) -> Result<Ranged, RunError> {
     let play = |machine: &Machine<'_>| {
-        let network = profile::network(machine.fabric, |kind| machine.timing.value(kind.parameter()).unwrap_or(1.0));
+        let network = profile::library(machine.fabric, &machine.timing);
         predict(machine, &network, request, calls, limits.clone())
     };
     let mut own = machine.clone();

@@ -30,6 +30,13 @@ pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
     timing.read().into_iter().map(result).collect()
 }
 
+/// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
+pub(crate) fn library(fabric: &Fabric, timing: &Timing) -> Network {
+    let filled = timing.ask("network.port_share");
+    let own = |kind: LinkKind| timing.value(kind.parameter()).unwrap_or(1.0);
+    network(fabric, |kind| own(kind) * if kind == LinkKind::Network { filled } else { 1.0 })
+}
+
 /// The links as the engine takes them, each with the share of its data rate that `share` says.
 pub(crate) fn network(fabric: &Fabric, share: impl Fn(LinkKind) -> f64) -> Network {
     let whole = fabric.network();

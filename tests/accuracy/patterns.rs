@@ -18,6 +18,9 @@ pub(crate) fn log(run: &Run, rows: &[Measured], per_node: u32) -> String {
     let mut text = format!("# Collective test starting: {}_perf\n# Using devices\n", run.operation);
     let gpu = run.gpu.as_deref().unwrap_or("GPU");
     let w = &mut text;
+    if let Some(gpus) = run.gpus_per_thread {
+        writeln!(w, "# nThread 1 nGpus {gpus} minBytes 8 maxBytes 8 step: 2(factor)").unwrap();
+    }
     for rank in 0..run.ranks {
         let (host, device) = (rank / per_node, rank % per_node);
         writeln!(

@@ -70,6 +70,8 @@ pub(crate) struct Run {
     pub(crate) gpu: Option<String>,
     /// Processes, where not one for each GPU.
     pub(crate) layout: Option<String>,
+    /// GPUs for which one host thread starts kernels, where more than one.
+    pub(crate) gpus_per_thread: Option<u32>,
     /// Only these sizes are played.
     play: Option<Vec<u64>>,
     /// Why.

@@ -85,7 +85,9 @@ fn left_out(run: &Run) -> Option<(String, String)> {
 
 pub(crate) fn load(run: &Run, settings: &[Setting]) -> Loaded {
     let input = Input::File(root().join(run.scenario_path()));
-    Scenario::load(&input, settings).unwrap_or_else(|faults| {
+    let layout = run.gpus_per_thread.map(|gpus| Setting::value("layout", "software.gpus_per_thread", gpus));
+    let settings: Vec<Setting> = layout.into_iter().chain(settings.iter().cloned()).collect();
+    Scenario::load(&input, &settings).unwrap_or_else(|faults| {
         panic!("{}", fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain))
     })
 }
@@ -108,7 +110,7 @@ pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loade
     let op: Operation = run.operation.parse().unwrap();
     let group: Vec<u32> = (0..run.ranks).collect();
     let machine = loaded.machine(&group).unwrap_or_else(|e| panic!("{}: {e}", run.id));
-    let network = loaded.network();
+    let network = loaded.library_network();
     let one = |measured: &Measured| {
         let mut request = Request::new(op, Bytes::new(measured.bytes));
         request.element = Element { datatype: datatype(&run.datatype), reduction: Reduction::Sum };
