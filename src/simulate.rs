@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sim_collectives::step_graph::ExecuteError;
-use sim_collectives::timing::{LinkKind, Timing};
+use sim_collectives::timing::Timing;
 use sim_collectives::{Machine, MachineError, PlanError, Software};
 use sim_core::engine;
 use sim_core::network::Network;

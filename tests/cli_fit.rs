@@ -184,5 +184,6 @@ fn a_profile_is_taken_from_a_file() {
         let value = fabricsim_in(dir.path(), &[&args[..], &["--format", "json", "--set", &share]].concat()).json();
         value["results"]["collectives"][0]["busbw_GBps"].as_f64().unwrap()
     };
-    assert!((rate("0.25") / (50.0 * 0.25) - 1.0).abs() < 0.02, "{}", rate("0.25"));
+    // Of a NIC's 50 GB/s the library's messages fill 0.968.
+    assert!((rate("0.25") / (50.0 * 0.968 * 0.25) - 1.0).abs() < 0.02, "{}", rate("0.25"));
 }

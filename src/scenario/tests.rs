@@ -74,7 +74,7 @@ fn each_fault_has_its_code_and_place() {
         ("[software.env]\nNCCL_IB_AR_THRESHOLD = 8192", "W010", 1),
         ("[software.env]\nNCCL_IB_ADAPTIVE_ROUTING = 1", "W010", 1),
         ("[software.env]\nNCCL_MNNVL_ENABLE = 1", "W010", 1),
-        ("[software]\ngraph = true", "W010", 9),
+        ("[software]\ngpus_per_thread = 0", "E016", 19),
         ("[software]\nnccl = 2.20", "E010", 8),
         ("[fabric]\nkind = \"single-switch\"\nspines = 2", "W010", 10),
         ("[[workload]]\nop = \"all_reduce\"", "E011", 1),

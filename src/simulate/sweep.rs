@@ -103,7 +103,7 @@ pub fn predict_with(
     let mut machine = loaded.machine(&group)?;
     change(&mut machine.timing);
     machine.timing = machine.timing.watched();
-    let network = profile::network(machine.fabric, |kind| machine.timing.value(kind.parameter()).unwrap_or(1.0));
+    let network = profile::library(machine.fabric, &machine.timing);
     let predicted = predict(&machine, &network, request, calls, limits)?;
     let asked = machine.timing.read().into_iter().map(|p| p.name.clone()).collect();
     Ok((predicted, asked))

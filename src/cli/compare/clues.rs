@@ -148,7 +148,7 @@ fn what_if(
     let other = measured::case("", log, &case.table, &request, &quiet, &mut Vec::new()).ok()?;
     let group: Vec<u32> = (0..other.ranks).collect();
     let machine = other.loaded.machine(&group).ok()?;
-    let network = other.loaded.network();
+    let network = other.loaded.library_network();
     let one = |bytes: &Bytes| {
         let row = other.table.rows.iter().find(|row| row.bytes == *bytes)?;
         let played = predict(&machine, &network, &other.request(row), case.calls(), limits.clone()).ok()?;
