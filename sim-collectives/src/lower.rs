@@ -342,8 +342,8 @@ impl LaneSink for Lowering<'_> {
                     && op.recv.iter().all(|e| self.ends[e.connection as usize].2 == Medium::Gpu)
                     && !op.recv.is_empty()
                     && op.action.adds == Own::Nothing;
-                let media = op.recv.iter().map(|e| self.ends[e.connection as usize].2);
-                let host = media.filter(|m| matches!(m, Medium::Shared | Medium::Host)).next();
+                let mut media = op.recv.iter().map(|e| self.ends[e.connection as usize].2);
+                let host = media.find(|m| matches!(m, Medium::Shared | Medium::Host));
                 let work = match op.work {
                     Work::PointToPoint { width } if direct => Work::DirectPointToPoint { width },
                     _ if direct => Work::DirectReceive,
