@@ -123,7 +123,12 @@ pub(super) fn solve(world: &World<'_>, names: &[String], rows: &[usize]) -> Resu
     let angles = names.iter().map(|name| angle_of(world.bounds(name), world.parameter(name).0));
     let angles = DVector::from_iterator(names.len(), angles);
     let problem = Problem { world, names, rows, angles, fault: core::cell::RefCell::default() };
-    let (problem, _) = LevenbergMarquardt::new().with_ftol(2e-3).with_xtol(3e-3).with_patience(3).minimize(problem);
+    let (problem, _) = LevenbergMarquardt::new()
+        .with_stepbound(0.3)
+        .with_ftol(2e-3)
+        .with_xtol(3e-3)
+        .with_patience(3)
+        .minimize(problem);
     let mut values = problem.values();
     if let Some(fault) = problem.fault.into_inner() {
         return Err(fault);
