@@ -89,9 +89,14 @@ fn broken(w: &mut String, all: &[Scored], said: &BTreeMap<String, Vec<String>>) 
         if !ratios.is_empty() {
             writeln!(w, "  Predicted rate over measured: {}.", ratios.join(", ")).unwrap();
         }
-        for sentence in said.get(&s.run.id).into_iter().flatten() {
-            writeln!(w, "  - {sentence}").unwrap();
-        }
+        sentences(w, s, said);
+    }
+}
+
+/// What `compare` says of a run.
+fn sentences(w: &mut String, s: &Scored, said: &BTreeMap<String, Vec<String>>) {
+    for sentence in said.get(&s.run.id).into_iter().flatten() {
+        writeln!(w, "  - {sentence}").unwrap();
     }
 }
 
@@ -132,6 +137,11 @@ fn summary(all: &[Scored], said: &BTreeMap<String, Vec<String>>) -> String {
     families(w, all, Health::Healthy, |f| f.targets.is_none());
     writeln!(w, "\nRuns that nobody judged:\n").unwrap();
     families(w, all, Health::NotJudged, |_| true);
+    writeln!(w, "\nWhat `compare` says of the smaller ones of these:\n").unwrap();
+    for s in all.iter().filter(|s| s.run.health() == Health::NotJudged && said.contains_key(&s.run.id)) {
+        writeln!(w, "- **{}**", s.run.id).unwrap();
+        sentences(w, s, said);
+    }
     writeln!(w, "\n## Runs in which something was wrong\n").unwrap();
     writeln!(
         w,

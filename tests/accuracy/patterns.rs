@@ -114,3 +114,29 @@ fn every_run_can_be_compared_from_the_command_line() {
         assert_eq!(rows.len(), if run.ranks == 1 { 1 } else { 2 }, "{}: {log}", run.id);
     });
 }
+
+/// The runs have the rows of the logs that they were made from, where those are at hand (`FABRICSIM_LOG_CORPUS`, a folder with `ID.txt`).
+#[test]
+fn runs_have_the_rows_of_their_logs() {
+    let Some(folder) = std::env::var_os("FABRICSIM_LOG_CORPUS") else { return };
+    let mut wrong = Vec::new();
+    for run in crate::run::all().iter().filter(|run| !run.is_scalar()) {
+        let bytes = std::fs::read(Path::new(&folder).join(format!("{}.txt", run.id))).unwrap();
+        let log = sim_report::nccl_log::read_named(&bytes, &format!("{}.txt", run.id)).unwrap();
+        let rows: Vec<(u64, (f64, f64))> = log
+            .rows()
+            .filter(|row| row.bytes > Bytes::ZERO)
+            .map(|row| (row.bytes.get(), (row.out_of_place.unwrap().time_us, row.in_place.unwrap().time_us)))
+            .collect();
+        let own: Vec<(u64, (f64, f64))> = run.all().iter().map(|m| (m.bytes, m.both)).collect();
+        let table = &log.tables[0];
+        if rows != own
+            || table.operation != Some(run.operation())
+            || table.ranks.is_some_and(|ranks| ranks != run.ranks)
+            || log.rows().any(|row| row.dtype.name() != run.datatype)
+        {
+            wrong.push(run.id.clone());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
