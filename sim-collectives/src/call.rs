@@ -120,10 +120,15 @@ impl Group {
         self.starts = starts;
     }
 
+    /// The place in a node of the GPU by whose NIC `channel` leaves it.
+    #[must_use]
+    pub fn rail(&self, channel: u32) -> u32 {
+        self.starts.get(channel as usize % self.starts.len().max(1)).copied().unwrap_or(channel)
+    }
+
     fn usual<'a>(&self, node: &'a [u32], channel: u32) -> impl Iterator<Item = u32> + 'a {
         let n = node.len();
-        let turn = self.starts.get(channel as usize % self.starts.len().max(1));
-        let first = turn.map_or(channel as usize, |place| *place as usize) % n.max(1);
+        let first = self.rail(channel) as usize % n.max(1);
         (0..n).map(move |i| node[(first + i) % n])
     }
 }

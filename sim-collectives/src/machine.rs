@@ -122,13 +122,18 @@ impl<'a> Machine<'a> {
         let mut group = Group::by(&gpus, |gpu| fabric.domain_of(*gpu).unwrap_or(u32::MAX));
         let facts = facts(fabric, catalogue, software, &gpus, &group)?;
         let sm = facts.compute_cap;
-        let rings = mesh::rings(fabric, &gpus, &group);
+        let mut rings = mesh::rings(fabric, &gpus, &group);
         let facts = mesh::facts_of(facts, rings.len(), nvlink_gbps(sm, software.version));
         // Orders of as many places as a node has GPUs always fit.
-        let _ = group.take_rings(&rings);
         if group.nodes().len() > 1 {
             group.begin_at(near_nics(fabric, &gpus, &group.nodes()[0]));
+            for (channel, ring) in rings.iter_mut().enumerate() {
+                let start = group.rail(channel as u32);
+                let at = ring.iter().position(|place| *place == start).unwrap_or(0);
+                ring.rotate_left(at);
+            }
         }
+        let _ = group.take_rings(&rings);
         let mut comm = Communicator::new(facts, software.version, software.knobs.clone())?;
         if let Some(given) = &software.channels {
             let graphs = given.over(comm.graphs());

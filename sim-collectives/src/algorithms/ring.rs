@@ -34,7 +34,7 @@ impl Algorithm for Ring {
         match operation {
             Operation::Broadcast | Operation::Reduce => {
                 for work in &call.channels {
-                    chain(lanes, operation, work, &call.group.ring(work.channel), call.root);
+                    chain(lanes, operation, work, call);
                 }
             }
             _ => around(lanes, operation, call),
@@ -95,7 +95,7 @@ fn around(lanes: &mut dyn LaneSink, operation: Operation, call: &Call) {
             if n > 1 {
                 let place = channel.place[rank as usize];
                 let to = channel.order[((place + 1) % n) as usize];
-                let peers = Peers::Pair { from: rank, to, rail: Rail::OfGpu(channel.work.channel) };
+                let peers = Peers::Pair { from: rank, to, rail: Rail::OfGpu(call.group.rail(channel.work.channel)) };
                 channel.next[place as usize] = lanes.connect(peers, channel.work.channel, channel.work.slots);
             }
         }
@@ -132,8 +132,10 @@ fn around(lanes: &mut dyn LaneSink, operation: Operation, call: &Call) {
     }
 }
 
-fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, ring: &[u32], root: u32) {
-    let at = ring.iter().position(|r| *r == root).unwrap_or(0);
+fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, call: &Call) {
+    let ring = call.group.ring(work.channel);
+    let rail = Rail::OfGpu(call.group.rail(work.channel));
+    let at = ring.iter().position(|r| *r == call.root).unwrap_or(0);
     let n = ring.len();
     // From the root around to the rank before it; a reduction goes the same way and ends at the root.
     let order: Vec<u32> = match operation {
@@ -143,7 +145,7 @@ fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, rin
     let next: Vec<u32> = order
         .windows(2)
         .map(|pair| {
-            let peers = Peers::Pair { from: pair[0], to: pair[1], rail: Rail::OfGpu(work.channel) };
+            let peers = Peers::Pair { from: pair[0], to: pair[1], rail };
             lanes.connect(peers, work.channel, work.slots)
         })
         .collect();

@@ -56,7 +56,7 @@ impl Algorithm for Tree {
             };
             for (node, chain) in tree.iter().zip(&chains) {
                 if let Some(above) = node.parent {
-                    join(lanes, chain[0], chains[above as usize][0], Rail::OfGpu(work.channel));
+                    join(lanes, chain[0], chains[above as usize][0], Rail::OfGpu(group.rail(work.channel)));
                 }
                 for pair in chain.windows(2) {
                     join(lanes, pair[1], pair[0], Rail::Own);
