@@ -4,6 +4,7 @@
 //! Workloads are played in order; the sizes of a sweep are spread over threads, and their results stand in order
 //! whatever the number of threads.
 
+mod best;
 mod bottleneck;
 mod check;
 mod explain;
@@ -16,6 +17,7 @@ pub(crate) mod profile;
 mod sweep;
 mod together;
 mod transfers;
+mod variables;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,6 +36,7 @@ use sim_topology::Fabric;
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
+pub use best::Best;
 pub use interval::{Ranged, predict_ranged, reach};
 pub use links::Carried;
 use links::Totals;
@@ -41,17 +44,31 @@ pub use local::local_copy;
 pub(crate) use profile::asked;
 pub use sweep::{Predicted, played, predict, predict_with};
 
+/// What is said about the choice at each size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Explain {
+    /// Nothing.
+    #[default]
+    No,
+    /// NCCL's own predictions.
+    Model,
+    /// These, and what is simulated for all that is offered.
+    Simulated,
+}
+
 /// What a run may share with its surroundings.
 #[derive(Clone, Default)]
 pub struct Options<'a> {
     /// Set from elsewhere, such as a signal handler, to stop the run; what is complete by then is kept.
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Also say how NCCL would choose at each size.
-    pub explain: bool,
+    pub explain: Explain,
     /// Also give the 90 % interval of each collective's time, which takes several times as long.
     pub interval: bool,
     /// Play everything: do not count what comes again exactly without playing it.
     pub play_all: bool,
+    /// Also look for what is faster than NCCL's choice.
+    pub best: Option<Best>,
     /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
     pub keep_all: bool,
     /// Called when one more of so many simulations is done: `(done, all)`, from any thread.
@@ -155,7 +172,7 @@ impl Loaded {
             network: &network,
             by_library: &by_library,
             options,
-            all: self.scenario.workloads.iter().map(simulations).sum(),
+            all: self.scenario.workloads.iter().map(simulations).sum::<usize>().into(),
             done: 0.into(),
         };
         let mut sum = Sum::new(&self.fabric);
@@ -191,6 +208,7 @@ impl Loaded {
             report.headline += &healthy::cost(&report, well);
         }
         report.findings = idle::findings(self, &report, well.as_ref());
+        report.findings.extend(self.idle_variables());
         Ok(report)
     }
 
@@ -205,6 +223,7 @@ impl Loaded {
             knobs: scenario.software.knobs.clone(),
             launch: scenario.software.launch,
             channels: scenario.software.channels.as_ref().map(|c| c.given.clone()),
+            tuner: scenario.software.tuner.clone(),
         };
         let mut machine = Machine::new(&self.fabric, &self.catalogue, &software, group)?;
         machine.timing = machine.timing.watched();
@@ -252,7 +271,7 @@ struct World<'a> {
     /// What collectives run over.
     by_library: &'a Network,
     options: &'a Options<'a>,
-    all: usize,
+    all: std::sync::atomic::AtomicUsize,
     done: std::sync::atomic::AtomicUsize,
 }
 
@@ -277,8 +296,13 @@ impl World<'_> {
     fn one_done(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if let Some(progress) = self.options.progress {
-            progress(done, self.all);
+            progress(done, self.all.load(std::sync::atomic::Ordering::Relaxed));
         }
+    }
+
+    /// So many simulations more than were known of.
+    fn more(&self, simulations: usize) {
+        self.all.fetch_add(simulations, std::sync::atomic::Ordering::Relaxed);
     }
 }
 

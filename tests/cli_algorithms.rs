@@ -31,7 +31,8 @@ fn bench(args: &[&str]) -> Vec<Value> {
 fn algorithms_are_forced_by_their_names() {
     let one_node: &[(&str, &[&str])] = &[
         ("all_reduce", &["ring", "tree", "nvls", "halving_doubling", "one_shot", "two_shot", "symmetric"]),
-        ("all_gather", &["ring", "pat", "halving_doubling", "two_shot", "symmetric", "copy_engine"]),
+        ("reduce_scatter", &["nvls"]),
+        ("all_gather", &["ring", "nvls", "pat", "halving_doubling", "two_shot", "symmetric", "copy_engine"]),
         ("alltoall", &["pairwise", "hierarchical", "copy_engine"]),
         ("barrier", &["dissemination"]),
     ];

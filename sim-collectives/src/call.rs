@@ -12,6 +12,8 @@ pub struct Group {
     rings: Vec<Vec<u32>>,
     /// Places in a node at which channels begin, in turn: the GPUs near its NICs; all if empty.
     starts: Vec<u32>,
+    /// Whether rings leave a node by another NIC than they entered.
+    swaps_nics: bool,
 }
 
 impl Group {
@@ -19,7 +21,7 @@ impl Group {
     #[must_use]
     pub fn regular(nodes: u32, per_node: u32) -> Self {
         let list = (0..nodes).map(|n| (n * per_node..(n + 1) * per_node).collect()).collect();
-        Self { nodes: list, ranks: nodes * per_node, rings: Vec::new(), starts: Vec::new() }
+        Self { nodes: list, ranks: nodes * per_node, rings: Vec::new(), starts: Vec::new(), swaps_nics: false }
     }
 
     /// Ranks that lie on nodes as `node_of` says of each member; nodes in order of their first rank.
@@ -34,7 +36,7 @@ impl Group {
             }
             nodes[index].push(rank as u32);
         }
-        Self { nodes, ranks: members.len() as u32, rings: Vec::new(), starts: Vec::new() }
+        Self { nodes, ranks: members.len() as u32, rings: Vec::new(), starts: Vec::new(), swaps_nics: false }
     }
 
     /// The ranks of each node, in order.
@@ -92,12 +94,30 @@ impl Group {
         None
     }
 
+    /// Lets rings leave a node by the NIC of their last GPU in place of the one that they entered by (`NCCL_CROSS_NIC`).
+    pub const fn swap_nics(&mut self) {
+        self.swaps_nics = true;
+    }
+
+    /// Whether the ring of `channel` leaves nodes by the NIC of its last GPU.
+    #[must_use]
+    pub fn swaps_nics(&self, channel: u32) -> bool {
+        self.swaps_nics && self.nodes.len() > 1 && self.given(channel).is_none()
+    }
+
     /// The ring order of `channel`: in each node it starts at another GPU (the one near the channel's NIC), goes through
     /// all GPUs in order, and on to the next node.
+    ///
+    /// Where NICs are swapped, channels come in pairs that go through a node in opposite directions, and through every
+    /// other node the other way round, so that what leaves on a rail arrives on it.
     #[must_use]
     pub fn ring(&self, channel: u32) -> Vec<u32> {
         match self.given(channel) {
             Some(ring) => ring.clone(),
+            None if self.swaps_nics(channel) => {
+                let of = |(at, node): (usize, &Vec<u32>)| Self::swapped(node, channel, at);
+                self.nodes.iter().enumerate().flat_map(of).collect()
+            }
             None => self.nodes.iter().flat_map(|node| self.usual(node, channel)).collect(),
         }
     }
@@ -126,7 +146,18 @@ impl Group {
         self.starts.get(channel as usize % self.starts.len().max(1)).copied().unwrap_or(channel)
     }
 
-    fn usual<'a>(&self, node: &'a [u32], channel: u32) -> impl Iterator<Item = u32> + 'a {
+    /// From the GPU of the pair's first rail down to that of its second, or back.
+    fn swapped(node: &[u32], channel: u32, at: usize) -> Vec<u32> {
+        let n = node.len();
+        let first = channel as usize / 2 * 2 % n.max(1);
+        let mut order: Vec<u32> = (0..n).map(|i| node[(first + n - i) % n]).collect();
+        if (channel as usize + at) % 2 == 1 {
+            order.reverse();
+        }
+        order
+    }
+
+    fn usual<'a>(&self, node: &'a [u32], channel: u32) -> impl Iterator<Item = u32> + use<'a> {
         let n = node.len();
         let first = self.rail(channel) as usize % n.max(1);
         (0..n).map(move |i| node[(first + i) % n])
@@ -297,6 +328,38 @@ mod tests {
         for k in 0..3 {
             assert_eq!((0..3).map(|l| layout.chunk_bytes(l, k)).sum::<u64>(), 5000);
         }
+    }
+
+    #[test]
+    fn rings_that_swap_nics_stay_on_a_rail_between_nodes() {
+        let mut group = Group::regular(4, 8);
+        group.swap_nics();
+        let mut entered = Vec::new();
+        for channel in 0..8 {
+            let ring = group.ring(channel);
+            let mut sorted = ring.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..32));
+            for node in 0..4 {
+                let (first, last) = (ring[8 * node] % 8, ring[8 * node + 7] % 8);
+                assert_ne!(first, last, "channel {channel} node {node}");
+                assert_eq!(last, ring[(8 * node + 8) % 32] % 8, "channel {channel} leaves node {node} on another rail");
+                entered.push((node, first));
+            }
+        }
+        // Every NIC of every node is entered by one channel of eight, and so left by one.
+        entered.sort_unstable();
+        entered.dedup();
+        assert_eq!(entered.len(), 32);
+    }
+
+    #[test]
+    fn rings_start_at_gpus_near_a_nic() {
+        let mut group = Group::regular(2, 4);
+        group.begin_at(vec![1, 3]);
+        assert_eq!([0, 1, 2].map(|channel| group.rail(channel)), [1, 3, 1]);
+        assert_eq!(group.ring(1), [3, 0, 1, 2, 7, 4, 5, 6]);
+        assert_eq!(group.chain(&group.nodes()[1], 0), [5, 6, 7, 4]);
     }
 
     #[test]

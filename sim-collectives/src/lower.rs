@@ -5,11 +5,11 @@ use sim_core::program::{Cost, Layout, Program};
 use sim_core::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
 use sim_topology::faults::Slowness;
-use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice, Route, RouteError, RouteRequest, Via};
+use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice, Route, RouteError, RouteRequest, TransportKind, Via};
 
 use crate::aggregation::SwitchTree;
 use crate::lanes::{LaneOp, LaneSink, Own, Peers, Rail, Work};
-use crate::machine::{MERGED_NICS, Machine};
+use crate::machine::{MERGED_NICS, Machine, apart};
 use crate::nccl::{Protocol, QpPlan};
 use crate::timing::CallTiming;
 
@@ -75,7 +75,7 @@ impl<'a> Lowering<'a> {
             machine,
             timing,
             protocol,
-            qps: machine.comm.queue_pairs(),
+            qps: queue_pairs(machine),
             segment,
             builder,
             ends: Vec::new(),
@@ -126,7 +126,8 @@ impl<'a> Lowering<'a> {
     fn pair(&mut self, from: u32, to: u32, rail: Rail, channel: u32, slots: u16) -> (u32, u32, Medium) {
         let (a, b) = (self.gpu(from), self.gpu(to));
         let fabric = self.fabric();
-        if fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node {
+        let apart = apart(fabric, self.machine.comm.knobs(), a, b);
+        if !apart && (fabric.same_domain(a, b) || fabric.device(a).node == fabric.device(b).node) {
             let route = self.route(&RouteRequest::auto(a, b));
             let shape = ConnShape {
                 segment: self.segment,
@@ -156,6 +157,9 @@ impl<'a> Lowering<'a> {
             }
         }
         let back = match ports[0].nics {
+            Some((src, dst)) if src == dst => {
+                self.route(&RouteRequest::auto(b, a).via(Via::Nics { src: dst, dst: src }))
+            }
             Some((src, dst)) => self.route(&RouteRequest::auto(dst, src).entropy(entropy(qps))),
             None => self.route(&RouteRequest::auto(b, a)),
         };
@@ -183,10 +187,15 @@ impl<'a> Lowering<'a> {
             members.get(place as usize % members.len().max(1)).copied()
         };
         let (mut src_gpu, mut dst_gpu) = (a, b);
+        let facts = self.machine.comm.facts();
+        let relays = |relay: DeviceId| facts.pxn && fabric.nvlinks(a, relay) > 0;
+        // Without a relay, a ring that keeps its NIC goes there through the host.
+        let through_host = !facts.pxn && facts.nvlink_total_gbps > 0.0 && !self.machine.comm.graphs().ring.cross_nic;
         if let Rail::OfGpu(place) = rail
-            && self.machine.comm.facts().pxn
+            // On one host, each goes by its own.
+            && fabric.device(a).node != fabric.device(b).node
             && let (Some(relay), Some(near)) = (of_place(from, place), of_place(to, place))
-            && (relay == a || fabric.nvlinks(a, relay) > 0)
+            && (relay == a || relays(relay) || through_host)
             && !fabric.nics_of(relay).is_empty()
             && !fabric.nics_of(near).is_empty()
         {
@@ -200,7 +209,11 @@ impl<'a> Lowering<'a> {
         (0..count)
             .map(|k| {
                 let (src, dst) = (src[k], dst[k]);
-                let via = if src_gpu == a { Via::Nics { src, dst } } else { Via::Pxn { relay: src_gpu, src, dst } };
+                let via = if src_gpu == a || !relays(src_gpu) {
+                    Via::Nics { src, dst }
+                } else {
+                    Via::Pxn { relay: src_gpu, src, dst }
+                };
                 Port { via, nics: Some((src, dst)) }
             })
             .collect()
@@ -301,6 +314,16 @@ impl<'a> Lowering<'a> {
         let index = self.builder.cost(cost);
         self.costs.push((work, host, millionths, index));
         index
+    }
+}
+
+/// The flows of a connection: queue pairs, or over TCP sockets.
+fn queue_pairs(machine: &Machine<'_>) -> QpPlan {
+    match machine.fabric.spec().transport {
+        TransportKind::Infiniband | TransportKind::Roce => machine.comm.queue_pairs(),
+        TransportKind::Tcp => machine.comm.sockets(),
+        // Plugins of their own, that read none of these variables.
+        TransportKind::Efa | TransportKind::Tcpxo => QpPlan { qps: 1, split: false },
     }
 }
 

@@ -1,13 +1,15 @@
 //! A communicator on a fabric: which GPU each rank is, what NCCL sees of the machine, and what it would run.
 
-use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPolicy, PathClass};
+use std::collections::BTreeMap;
+
+use sim_topology::{Catalogue, CpuVendor, DeviceId, Fabric, GpudirectLevel, NicPolicy, PathClass, TransportKind};
 
 use crate::call::Group;
 use crate::launch::Launch;
 use crate::mesh;
 use crate::nccl::{
-    Communicator, CrossNic, Facts, FactsError, GivenChannels, HostCpu, Knob, Knobs, PathType, Version, nic_gbps,
-    nvlink_gbps, pci_gbps, socket_gbps,
+    Communicator, CrossNic, Facts, FactsError, GivenChannels, HostCpu, Knob, Knobs, PathType, TunerFile, Version,
+    intel_model, nic_gbps, nvlink_gbps, pci_gbps, socket_gbps,
 };
 use crate::timing::Timing;
 
@@ -22,11 +24,19 @@ pub struct Software {
     pub launch: Launch,
     /// Channels in place of those that the modelled search finds.
     pub channels: Option<GivenChannels>,
+    /// What a tuner plugin is told to take.
+    pub tuner: Option<TunerFile>,
 }
 
 impl Default for Software {
     fn default() -> Self {
-        Self { version: Version::NEWEST, knobs: Knobs::default(), launch: Launch::default(), channels: None }
+        Self {
+            version: Version::NEWEST,
+            knobs: Knobs::default(),
+            launch: Launch::default(),
+            channels: None,
+            tuner: None,
+        }
     }
 }
 
@@ -94,6 +104,8 @@ pub struct Machine<'a> {
     pub draw: u64,
     /// How calls are started.
     pub launch: Launch,
+    /// What a tuner plugin is told to take.
+    pub tuner: Option<TunerFile>,
 }
 
 impl<'a> Machine<'a> {
@@ -119,7 +131,8 @@ impl<'a> Machine<'a> {
         if gpus.is_empty() {
             return Err(MachineError::Empty);
         }
-        let mut group = Group::by(&gpus, |gpu| fabric.domain_of(*gpu).unwrap_or(u32::MAX));
+        let islands = islands(fabric, &gpus, &software.knobs);
+        let mut group = Group::by(&gpus, |gpu| islands.get(gpu).copied().unwrap_or(u32::MAX));
         let facts = facts(fabric, catalogue, software, &gpus, &group)?;
         let sm = facts.compute_cap;
         let mut rings = mesh::rings(fabric, &gpus, &group);
@@ -144,6 +157,9 @@ impl<'a> Machine<'a> {
                 return Err(MachineError::Rings { channel, given: given.orders[channel].len(), ranks, nodes });
             }
         }
+        if comm.graphs().ring.cross_nic {
+            group.swap_nics();
+        }
         let timing = Timing::builtin(sm, fabric.spec().transport.as_str());
         let mut members = vec![Vec::new(); fabric.nodes().len()];
         for gpu in &gpus {
@@ -151,7 +167,8 @@ impl<'a> Machine<'a> {
                 members[node as usize].push(*gpu);
             }
         }
-        Ok(Self { fabric, gpus, members, group, comm, timing, launch: software.launch, draw: 0 })
+        let tuner = software.tuner.clone();
+        Ok(Self { fabric, gpus, members, group, comm, timing, launch: software.launch, draw: 0, tuner })
     }
 
     /// Number of ranks.
@@ -159,6 +176,63 @@ impl<'a> Machine<'a> {
     pub fn ranks(&self) -> u32 {
         self.gpus.len() as u32
     }
+
+    /// Every variable that cannot do on this machine what it is for, with the reason.
+    #[must_use]
+    pub fn notes(&self) -> Vec<(Knob, String)> {
+        let (fabric, knobs) = (self.fabric, self.comm.knobs());
+        let mut notes = self.comm.notes();
+        let mut note = |knob: Knob, why: String| {
+            if knobs.is_set(knob) && notes.iter().all(|(other, _)| *other != knob) {
+                notes.push((knob, why));
+            }
+        };
+        let transport = fabric.spec().transport;
+        if !matches!(transport, TransportKind::Infiniband | TransportKind::Roce) {
+            for knob in [Knob::IbQpsPerConnection, Knob::IbSplitDataOnQps] {
+                note(knob, format!("the transport is {transport}, which has no queue pairs of NCCL's"));
+            }
+        }
+        if matches!(transport, TransportKind::Efa | TransportKind::Tcpxo) {
+            note(Knob::IbDisable, format!("the transport is {transport}, which is no InfiniBand"));
+        }
+        if transport != TransportKind::Tcp {
+            for knob in [Knob::SocketNthreads, Knob::NsocksPerthread] {
+                note(knob, format!("the transport is {transport}, and not sockets"));
+            }
+        }
+        let far = |(a, b): (&DeviceId, &DeviceId)| fabric.nvlinks(*a, *b) == 0 && fabric.bounce(*a, *b).is_some();
+        let staged = self.members.iter().any(|host| host.iter().any(|a| host.iter().any(|b| a != b && far((a, b)))));
+        if !staged {
+            note(Knob::ShmDisable, "all GPUs of a host reach each other directly".into());
+        }
+        notes
+    }
+}
+
+/// What is one node to the library for each GPU: its NVLink domain, or where shared memory is off (`NCCL_SHM_DISABLE`) those
+/// of it that reach each other directly.
+fn islands(fabric: &Fabric, gpus: &[DeviceId], knobs: &Knobs) -> BTreeMap<DeviceId, u32> {
+    if knobs.number(Knob::ShmDisable) != Some(1) {
+        return gpus.iter().filter_map(|&gpu| Some((gpu, fabric.domain_of(gpu)?))).collect();
+    }
+    let mut first_of: Vec<DeviceId> = Vec::new();
+    let mut islands = BTreeMap::new();
+    for &gpu in gpus {
+        let same =
+            |&other: &DeviceId| fabric.domain_of(other) == fabric.domain_of(gpu) && !apart(fabric, knobs, other, gpu);
+        let island = first_of.iter().position(same).unwrap_or_else(|| {
+            first_of.push(gpu);
+            first_of.len() - 1
+        });
+        islands.insert(gpu, island as u32);
+    }
+    islands
+}
+
+/// Whether two GPUs of a host reach each other through NICs only, since they can't directly and shared memory is off.
+pub(crate) fn apart(fabric: &Fabric, knobs: &Knobs, a: DeviceId, b: DeviceId) -> bool {
+    knobs.number(Knob::ShmDisable) == Some(1) && a != b && fabric.nvlinks(a, b) == 0 && fabric.bounce(a, b).is_some()
 }
 
 /// NICs of a GPU that the library drives as one device (`NCCL_NET_MAX_DEVS_PER_NIC`, NCCL 2.23 on; network plugins did so
@@ -225,7 +299,7 @@ fn facts(
         nic_pci_gbps: pci,
         nic_path: seen.nic_path,
         nic_latency_us: 0.0,
-        socket_gbps: socket_gbps(cpu, 0x8F, version),
+        socket_gbps: socket_gbps(cpu, intel_model(&node.cpu.model), version),
         // The relay must read and write through its NIC directly.
         pxn: bundle > 0 && seen.direct,
         cross_nic: CrossNic::Auto,

@@ -13,7 +13,7 @@ use crate::lanes::Lanes;
 use crate::launch::Messages;
 use crate::lower::{Lowering, SEGMENT};
 use crate::machine::Machine;
-use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, launch, split};
+use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, Tuned, launch, split};
 use crate::timing::CallShape;
 
 /// Slots of a connection (`NCCL_STEPS`).
@@ -164,8 +164,15 @@ impl Machine<'_> {
             Scatter => self.plan_messages(request, "scatter"),
             operation if operation.is_point_to_point() => self.plan_messages(request, "pairwise"),
             _ => {
-                let (algorithm, protocol) = self.choose(request, forced)?;
-                let request = Request { protocol: Some(protocol), ..request.clone() };
+                let tuned = self.tuned(request, forced);
+                let (algorithm, protocol) = match tuned {
+                    Some(tuned) => (tuned.algorithm, tuned.protocol),
+                    None => self.choose(request, forced)?,
+                };
+                let channels = request.channels.or(tuned.and_then(|tuned| tuned.channels));
+                let channels =
+                    channels.map(|most| if request.channels.is_some() { most } else { most.min(self.most(algorithm)) });
+                let request = Request { protocol: Some(protocol), channels, ..request.clone() };
                 self.plan_channels(&request, algorithm, algorithm.name())
             }
         }
@@ -251,10 +258,29 @@ impl Machine<'_> {
             |why: Option<String>| PlanError::Unable { algorithm: name.to_owned(), operation: request.operation, why };
         let algorithm = algorithms::by_name(name).ok_or_else(|| unable(Some("it is not modelled yet".into())))?;
         if !algorithm.can(request.operation, &call) {
-            return Err(unable(None));
+            let gathers = matches!(request.operation, Operation::AllGather | Operation::ReduceScatter);
+            let why = match name {
+                "nvls" if gathers && call.group.nodes().len() > 1 => Some("between nodes it is not modelled"),
+                "nvls" if gathers => Some("every GPU of the domain has to be a head, and there are 32 at most"),
+                "collnet_direct" if gathers => Some("NCCL has it, and it is not modelled"),
+                _ => None,
+            };
+            return Err(unable(why.map(str::to_owned)));
         }
         let used = if algorithm.cut() == Cut::Messages { call.p2p.parts() } else { call.channels.len() as u32 };
         Ok(Plan { algorithm: algorithm.name(), protocol, channels: used, call, operation: request.operation, threads })
+    }
+
+    /// What the tuner asks for, where nothing is forced.
+    fn tuned(&self, request: &Request, forced: Option<Algorithm>) -> Option<Tuned> {
+        let free = forced.is_none() && request.protocol.is_none() && self.ranks() > 1;
+        let file = self.tuner.as_ref().filter(|_| free)?;
+        file.tuned(&self.comm, request.operation, request.bytes.get(), request.element)
+    }
+
+    /// Channels of the communicator for an algorithm.
+    fn most(&self, algorithm: Algorithm) -> u32 {
+        if algorithm.is_nvls() { self.comm.nvls().channels } else { self.comm.channels() }
     }
 
     /// The forced algorithm and protocol, with NCCL's preference for what is left open.
@@ -347,7 +373,7 @@ impl Machine<'_> {
                 step,
                 slots: if nodes > 1 { (SHARED_SLOTS / peers).min(SLOTS) as u16 } else { SLOTS as u16 },
                 batch,
-                relay: plan.pxn_level > 0,
+                relay: plan.relays(),
             },
             ..call
         };
@@ -357,6 +383,12 @@ impl Machine<'_> {
 }
 
 impl Plan {
+    /// Threads of each channel's block.
+    #[must_use]
+    pub const fn threads(&self) -> u32 {
+        self.threads
+    }
+
     /// What bounds a channel, beside the links.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use sim_collectives::algorithms::{NAMES, Name};
 use sim_collectives::nccl::Operation;
 use sim_core::units::Bytes;
@@ -13,7 +13,8 @@ use super::fault::{Exit, Failure};
 use super::play::{self, Table, View};
 use super::sizes;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
-use crate::scenario::{Input, OPERATIONS, Setting};
+use crate::scenario::{Input, OPERATIONS, Setting, Workload};
+use crate::simulate::{Best, Explain};
 
 /// Predict an nccl-tests table: one operation over a sweep of sizes
 #[derive(Debug, ClapArgs)]
@@ -47,14 +48,22 @@ pub(super) struct Args {
     /// Print the columns of another tool
     #[arg(long, value_name = "FORM")]
     table: Option<Table>,
-    /// Say why each algorithm and protocol was taken or not
-    #[arg(long)]
-    explain: bool,
+    /// Say why each algorithm and protocol was taken or not, and what the others would have taken: by NCCL's own model, and
+    /// simulated too where there is one size (`--explain=simulated` for all, `--explain=model` for none)
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    explain: Option<How>,
+    /// Simulate every algorithm, protocol and number of channels that NCCL would allow, and say which is fastest; `--best=all`
+    /// tries the algorithms too that NCCL has not
+    #[arg(long, value_name = "OF", num_args = 0..=1, require_equals = true, default_missing_value = "nccl", conflicts_with = "algorithm")]
+    best: Option<Of>,
+    /// Write the best of all as a configuration file of NCCL's example tuner plugin
+    #[arg(long, value_name = "FILE")]
+    tuner: Option<PathBuf>,
     /// Write result.json, collectives.csv, links.csv and a chart into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Overwrite files in --out
-    #[arg(long, requires = "out")]
+    /// Overwrite files in --out, and the one of --tuner
+    #[arg(long)]
     force: bool,
     /// Play also what comes again exactly; the results are the same
     #[arg(long)]
@@ -68,6 +77,26 @@ pub(super) struct Args {
     output: Output,
 }
 
+/// What `--explain` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// NCCL's model; simulated times too where there is one size.
+    Auto,
+    /// NCCL's model only.
+    Model,
+    /// Simulated times too.
+    Simulated,
+}
+
+/// What `--best` tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Of {
+    /// What NCCL would allow.
+    Nccl,
+    /// Algorithms too that NCCL has not.
+    All,
+}
+
 /// What the workload that `bench` makes up is said to come from.
 pub(super) const ORIGIN: &str = "bench";
 
@@ -76,6 +105,7 @@ Examples:
   fabricsim bench all_reduce --system hgx-h100 --nodes 2
   fabricsim bench alltoall --system hgx-b200 --nodes 4 -b 1M -e 1G -f 4 --transport roce
   fabricsim bench all_reduce --system hgx-h100 --env NCCL_ALGO=Ring --explain
+  fabricsim bench all_reduce --system hgx-h100 --nodes 2 -b 64K -e 64M --best --tuner tuner.conf
   fabricsim bench all_reduce --system hgx-h100 -b 1K -e 8M --algorithm vllm
   fabricsim bench all_gather --scenario cluster.toml --table nccl";
 
@@ -89,11 +119,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if input == Input::Flags && !args.system.names_one() {
         return Err(args::no_cluster("bench all_reduce"));
     }
+    let best = best(args, op)?;
     let loaded = context.load(&input, settings(args, op)?)?;
+    let one_size = matches!(loaded.scenario.workloads.as_slice(), [Workload::Collective(c)] if c.sizes.len() == 1);
+    let explain = match args.explain {
+        None => Explain::No,
+        Some(How::Simulated) => Explain::Simulated,
+        Some(How::Auto) if one_size => Explain::Simulated,
+        Some(How::Auto | How::Model) => Explain::Model,
+    };
     let view = View {
         format: args.output.format,
         table: args.table,
-        explain: args.explain,
+        explain,
+        best,
+        tuner: args.tuner.as_deref(),
         out: args.out.as_deref(),
         force: args.force,
         play_all: args.no_fast_forward,
@@ -101,6 +141,38 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     };
     let name = args.scenario.as_ref().map_or_else(|| format!("bench {}", args.op), |p| p.display().to_string());
     play::play(&loaded, &name, view, context)
+}
+
+/// What to look for, with `--tuner` alone what NCCL allows.
+fn best(args: &Args, op: Operation) -> Result<Option<Best>, Failure> {
+    let best = match args.best {
+        Some(Of::All) => Some(Best::All),
+        Some(Of::Nccl) => Some(Best::Nccl),
+        None => args.tuner.is_some().then_some(Best::Nccl),
+    };
+    let refuse = |message: String, help: &str| {
+        Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message).help(help)))
+    };
+    let choice = Operation::COLLECTIVES.contains(&op);
+    if args.force && args.out.is_none() && args.tuner.is_none() {
+        return refuse("`--force` is for `--out` and `--tuner`, and neither is given".to_owned(), "leave it out");
+    }
+    if args.tuner.is_some() && args.algorithm.is_some() {
+        return refuse(
+            "`--tuner` looks for the best, and `--algorithm` forces one".to_owned(),
+            "leave one of the two out",
+        );
+    }
+    if args.tuner.is_some() && (best == Some(Best::All) || !choice) {
+        let help =
+            "a tuner file knows the algorithms of NCCL's all_reduce, all_gather, reduce_scatter, broadcast and reduce";
+        return refuse(format!("no tuner file can hold the best of all algorithms for {op}"), help);
+    }
+    if best == Some(Best::Nccl) && !choice {
+        let message = format!("NCCL has no choice of algorithms for {op}");
+        return refuse(message, "`--best=all` tries the algorithms that fabricsim has for it");
+    }
+    Ok(best)
 }
 
 /// The flags as keys of a scenario: the cluster, and one workload in place of all others.

@@ -58,6 +58,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             let mut findings = loaded.refused();
             let valid = findings.list.is_empty();
             findings.list.extend(loaded.diagnostics.list.iter().cloned());
+            findings.list.extend(loaded.idle_variables());
             findings.sort();
             (valid.then_some(loaded), findings)
         }

@@ -1,6 +1,7 @@
 //! What `bench` and `run` share: playing a scenario, showing and storing what came of it.
 
 mod artifacts;
+mod best;
 mod fault;
 mod nccl;
 mod text;
@@ -18,8 +19,8 @@ use super::fault::Failure;
 use super::folder::Folder;
 use super::{interrupt, output};
 use crate::diagnostic::Diagnostics;
-use crate::scenario::Loaded;
-use crate::simulate::Options;
+use crate::scenario::{Loaded, Workload};
+use crate::simulate::{Best, Explain, Options, Report};
 pub(super) use fault::{failure, stopped as stopped_early};
 
 /// Tables of other tools.
@@ -37,7 +38,11 @@ pub(super) struct View<'a> {
     /// Another tool's columns.
     pub(super) table: Option<Table>,
     /// Reasons beside the choices.
-    pub(super) explain: bool,
+    pub(super) explain: Explain,
+    /// What is faster than NCCL's choice.
+    pub(super) best: Option<Best>,
+    /// The file for NCCL's tuner plugin.
+    pub(super) tuner: Option<&'a Path>,
     /// The folder for artifacts.
     pub(super) out: Option<&'a Path>,
     /// Overwrite what is there.
@@ -51,6 +56,9 @@ pub(super) struct View<'a> {
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
 pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Context) -> Result<(), Failure> {
     // Before the work, so that it isn't lost because of a typing error.
+    if let Some(file) = view.tuner {
+        output::writable(file, view.force)?;
+    }
     let folder = view.out.map(|folder| Folder::prepare(folder, artifacts::NAMES, view.force)).transpose()?;
     let bar = progress(context);
     let advance = |done: usize, all: usize| {
@@ -62,6 +70,7 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     let options = Options {
         interrupt: Some(interrupt::flag()),
         explain: view.explain,
+        best: view.best,
         keep_all: view.out.is_some(),
         play_all: view.play_all,
         interval: view.interval,
@@ -79,6 +88,10 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     let list: Vec<_> = warnings(&loaded.diagnostics).into_iter().chain(warnings(&found)).collect();
     if let Some(folder) = &folder {
         artifacts::write(folder, loaded, name, &list, &report)?;
+    }
+    if let Some(file) = view.tuner.filter(|_| report.stopped.is_none()) {
+        tuner_file(loaded, name, file, &report, view.force)?;
+        context.note(&format!("wrote {}", file.display()));
     }
     match (view.table, view.format) {
         (Some(Table::Nccl), _) => output::print(&nccl::tables(loaded, name, &report))?,
@@ -105,6 +118,20 @@ fn repeats(engine: &EngineResult) -> String {
     }
     let share = (ahead * 100 / all.max(1)).min(99);
     format!("; {share} % of segment-hops were repeats of a period and not played, which is exact")
+}
+
+/// Writes what NCCL's example tuner plugin reads.
+fn tuner_file(loaded: &Loaded, name: &str, file: &Path, report: &Report, force: bool) -> Result<(), Failure> {
+    let of = |w: &Workload| if let Workload::Collective(c) = w { loaded.machine(&c.group).ok() } else { None };
+    let machine = loaded.scenario.workloads.iter().find_map(of);
+    let shape = machine.map_or((1, 1), |m| (m.group.nodes().len() as u32, m.ranks()));
+    let version = env!("CARGO_PKG_VERSION");
+    let head =
+        format!("fabricsim {version}: {name}, {}, NCCL {}", loaded.scenario.describe(), loaded.scenario.software.nccl);
+    match best::tuner(&report.results.best, shape, &head) {
+        Some(text) => output::write(file, text.as_bytes(), force),
+        None => Ok(()),
+    }
 }
 
 /// A progress bar on standard error, if that is a terminal.

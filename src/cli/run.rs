@@ -10,6 +10,7 @@ use super::fault::{Exit, Failure};
 use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::Input;
+use crate::simulate::Explain;
 
 /// Play the workloads of a scenario; --out writes every artifact
 #[derive(Debug, ClapArgs)]
@@ -57,7 +58,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let view = View {
         format: args.output.format,
         table: None,
-        explain: args.explain,
+        explain: if args.explain { Explain::Model } else { Explain::No },
+        best: None,
+        tuner: None,
         out: args.out.as_deref(),
         force: args.force,
         play_all: args.no_fast_forward,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sim_collectives::nccl::Knob;
 use sim_core::units::{Bytes, Rate};
 use sim_topology::catalogue::UnknownName;
 use sim_topology::{
-    Catalogue, CpuSpec, CpuVendor, FabricSpec, NicOverride, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec, SlotSpec,
-    SocketLinkSpec, TransportKind, XgmiSpec,
+    Catalogue, CpuSpec, CpuVendor, FabricSpec, GpudirectLevel, NicOverride, NicPolicy, NodeSpec, NvlinkSpec, PcieSpec,
+    SlotSpec, SocketLinkSpec, TransportKind, XgmiSpec,
 };
 
 use super::software::Software;
@@ -87,15 +88,33 @@ pub(super) fn cluster(
         );
         out.push(fault.at(node.place.clone(), format!("at most {}", spec.node.gpus)));
     }
+    trays(&mut spec, software, out);
     spec.nics = nics(root, out);
     policy(root, &mut spec.node, software, out);
     if root.has("acs") {
         spec.node.acs = root.boolean("acs");
     }
     nvlink_rate(root, &mut spec, catalogue, out);
-    transport(root, &mut spec, system.transport, out);
+    transport(root, &mut spec, system.transport, software, out);
     super::network::network(root, &mut spec, catalogue, out);
     Some((system.name, spec))
+}
+
+/// Takes the trays of an NVLink domain apart where NCCL is told to; warns where that changes nothing.
+fn trays(spec: &mut FabricSpec, software: &Software, out: &mut Diagnostics) {
+    let Some(enabled) = software.knobs.number(Knob::MnnvlEnable) else { return };
+    if enabled == 0 && spec.node.max_nodes_per_domain > 1 {
+        spec.nodes_per_domain = Some(1);
+        return;
+    }
+    let name = Knob::MnnvlEnable.name();
+    let fault = Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect here"));
+    let fault = fault.help("NVLink domains are those of the system: set `nodes_per_domain`");
+    let why = if enabled == 0 { "the system's NVLinks end at the host" } else { "that is what NCCL does by itself" };
+    out.push(match software.env_places.get(name) {
+        Some(place) => fault.at(place.clone(), why),
+        None => fault,
+    });
 }
 
 /// The rate of NVLinks, where the scenario states it, and a warning if it looks like the sum of both directions.
@@ -141,10 +160,24 @@ fn nics(root: &View<'_>, out: &mut Diagnostics) -> Option<NicOverride> {
     }
 }
 
-fn transport(root: &View<'_>, spec: &mut FabricSpec, usual: Option<TransportKind>, out: &mut Diagnostics) {
+fn transport(
+    root: &View<'_>,
+    spec: &mut FabricSpec,
+    usual: Option<TransportKind>,
+    software: &Software,
+    out: &mut Diagnostics,
+) {
     let view = root.table_or_empty("transport");
     let named = view.choice("kind").and_then(|t| t.parse().ok());
     spec.transport = named.or(usual).unwrap_or_default();
+    let verbs = matches!(spec.transport, TransportKind::Infiniband | TransportKind::Roce);
+    if software.knobs.sockets(verbs) {
+        spec.transport = TransportKind::Tcp;
+    }
+    // The kernel's sockets know no memory of GPUs.
+    if spec.transport == TransportKind::Tcp {
+        spec.node.gpudirect = GpudirectLevel::Loc;
+    }
     spec.path_choice = view.choice("path_choice").and_then(|text| text.parse().ok());
     let Some(node) = view.node("mtu") else { return };
     let (low, high) = (Bytes::new(256), Bytes::new(9000));

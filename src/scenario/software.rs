@@ -2,12 +2,12 @@
 
 use indexmap::IndexMap;
 use sim_collectives::launch::Launch;
-use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, Version};
+use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, TunerFile, Version};
 
 use super::channels::Channels;
 use super::tree::{Entry, Node, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
 
 /// The communication library and how it is started.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Software {
     pub nccl: Version,
     /// NCCL's environment variables as they were written, in that order.
     pub env: IndexMap<String, String>,
+    /// Where each of them is written.
+    pub env_places: IndexMap<String, Place>,
     /// What these variables mean; `NCCL_PXN_DISABLE` is set if `pxn` is false.
     pub knobs: Knobs,
     /// How calls are started.
@@ -24,6 +26,8 @@ pub struct Software {
     pub pxn: bool,
     /// Channels in place of those of the modelled search.
     pub channels: Option<Channels>,
+    /// What NCCL's tuner plugin is told to take.
+    pub tuner: Option<TunerFile>,
 }
 
 /// A value whose meaning another part of the program knows.
@@ -111,15 +115,20 @@ pub(crate) const fn acts(knob: Knob) -> bool {
         | Knob::P2pLevel
         | Knob::P2pDisable
         | Knob::IbQpsPerConnection
-        | Knob::IbSplitDataOnQps => true,
-        Knob::P2pScheduleGroupSize | Knob::IbArThreshold | Knob::IbAdaptiveRouting | Knob::MnnvlEnable => false,
+        | Knob::IbSplitDataOnQps
+        | Knob::SocketNthreads
+        | Knob::NsocksPerthread
+        | Knob::ShmDisable
+        | Knob::IbDisable
+        | Knob::Net
+        | Knob::MnnvlEnable => true,
+        Knob::P2pScheduleGroupSize | Knob::IbArThreshold | Knob::IbAdaptiveRouting => false,
     }
 }
 
 /// What to use in place of a variable that does not act.
 const fn instead(knob: Knob) -> Option<&'static str> {
     match knob {
-        Knob::MnnvlEnable => Some("NVLink domains are those of the system: set `nodes_per_domain`"),
         Knob::IbAdaptiveRouting | Knob::IbArThreshold => {
             Some("how paths are chosen is `path_choice` under [transport]")
         }
@@ -138,11 +147,19 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
     });
     let mut knobs = Knobs::default();
     let mut env = IndexMap::new();
+    let mut env_places = IndexMap::new();
+    let mut tuner = None;
     let entries = view.node("env").and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
     for entry in entries {
         let Some(value) = Scalar::of(&entry.node).map(|v| v.as_env()) else { continue };
-        variable(entry, &value, &mut knobs, out);
+        match entry.key.as_str() {
+            TUNER_FILE => tuner = tuner_file(entry, &value, out),
+            // The plugin whose file is read.
+            TUNER_PLUGIN if entries.iter().any(|e| e.key == TUNER_FILE) => {}
+            _ => variable(entry, &value, &mut knobs, out),
+        }
         env.insert(entry.key.clone(), value);
+        env_places.insert(entry.key.clone(), entry.key_place.clone());
     }
     let mut pxn = view.boolean("pxn");
     match knobs.number(Knob::PxnDisable) {
@@ -153,7 +170,46 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
     }
     let launch = Launch { graph: view.boolean("graph"), gpus_per_thread: view.integer("gpus_per_thread").unwrap_or(1) };
     let channels = super::channels::channels(&view, out);
-    Software { nccl, env, knobs, launch, pxn, channels }
+    Software { nccl, env, env_places, knobs, launch, pxn, channels, tuner }
+}
+
+/// The variable that names the file of NCCL's example tuner plugin, and the one that names the plugin.
+const TUNER_FILE: &str = "NCCL_TUNER_CONFIG_FILE";
+const TUNER_PLUGIN: &str = "NCCL_TUNER_PLUGIN";
+
+/// Reads the tuner's file; a path that is not absolute begins in the folder in which the program runs.
+fn tuner_file(entry: &Entry, path: &str, out: &mut Diagnostics) -> Option<TunerFile> {
+    let shown = shorten(path);
+    let fault =
+        |message: String, label: String| Diagnostic::new(Code::Unreadable, message).at(entry.node.place.clone(), label);
+    let read = std::fs::metadata(path).and_then(|found| {
+        if !found.is_file() || found.len() > super::MAX_BYTES {
+            return Err(std::io::Error::other("it is no plain file of at most 4 MiB"));
+        }
+        std::fs::read_to_string(path)
+    });
+    let text = match read {
+        Ok(text) => text,
+        Err(error) => {
+            out.push(fault(format!("cannot read `{shown}`: {error}"), "the tuner's file".to_owned()));
+            return None;
+        }
+    };
+    match TunerFile::parse(&text) {
+        Ok(file) if file.is_empty() => {
+            let idle = Diagnostic::new(Code::NoEffect, format!("`{shown}` has no rule"));
+            out.push(idle.at(entry.node.place.clone(), "no line of it is for calls that are played"));
+            None
+        }
+        Ok(file) => Some(file),
+        Err(error) => {
+            let help = "`bench OP … --tuner FILE` writes such a file";
+            out.push(
+                fault(format!("`{shown}` is no file of NCCL's example tuner plugin"), error.to_string()).help(help),
+            );
+            None
+        }
+    }
 }
 
 /// Sets one variable, and reports what is wrong with it or that it changes nothing.
@@ -198,6 +254,7 @@ mod tests {
         }
         let mut all = String::new();
         sources(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/sim-collectives/src")), &mut all);
+        all += include_str!("cluster.rs");
         assert!(all.len() > 100_000, "{}", all.len());
         for knob in Knob::ALL {
             let named = format!("Knob::{knob:?}");

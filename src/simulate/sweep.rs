@@ -17,7 +17,7 @@ use sim_report::metrics;
 use sim_report::result::CollectiveResult;
 use sim_report::table::time_text;
 
-use super::{RunError, Sum, World, bottleneck, explain, interval, profile};
+use super::{Explain, RunError, Sum, World, best, bottleneck, explain, interval, profile};
 use crate::scenario::{Collective, Loaded, Uneven};
 
 /// Timed calls that are played at most: calls back to back are alike after the first (to 0.2 % from 2 to 4 of them), so
@@ -188,7 +188,8 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
     let mut played: Vec<Result<Option<Predicted>, RunError>> =
         requests.par_iter().rev().with_max_len(1).map(one).collect();
     played.reverse();
-    let mut best: Option<CollectiveResult> = None;
+    let mut largest: Option<CollectiveResult> = None;
+    let before = sum.results.collectives.len();
     let (mut held, mut at) = (String::new(), 0);
     for (predicted, request) in played.into_iter().zip(&requests) {
         let what = format!("{} of {}", request.operation, request.bytes);
@@ -199,20 +200,29 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         if !sum.add(&what, &outcome, Time::ZERO, wall)? {
             continue;
         }
-        if best.as_ref().is_none_or(|best| row.bytes >= best.bytes) {
-            best = Some(row.clone());
+        if largest.as_ref().is_none_or(|largest| row.bytes >= largest.bytes) {
+            largest = Some(row.clone());
             at = sum.results.collectives.len();
             held = bottleneck::held(machine.fabric, &outcome);
         }
         let given = world.loaded.scenario.software.channels.as_ref();
         let channels_from = given.map(|c| c.source.clone().unwrap_or_default());
-        if world.options.explain {
-            sum.results.explain.push(explain::size(&machine, request, &row, channels_from));
+        if world.options.explain != Explain::No {
+            let calls = (collective.warmup, collective.iterations);
+            sum.results.explain.push(explain::size(world, &machine, request, &row, calls, channels_from)?);
         }
         sum.collective(row, machine.ranks());
     }
+    if let Some(search) = world.options.best {
+        let rows = &sum.results.collectives[before..];
+        let found = best::search(world, &machine, collective, &requests, rows, search)?;
+        sum.results.best.extend(found);
+        if world.interrupted() {
+            sum.stop(StopReason::Interrupted, "the search for the best".to_owned());
+        }
+    }
     sum.parameters(&machine);
-    if let Some(row) = best
+    if let Some(row) = largest
         && (sum.headline.is_empty() || row.bytes > 0)
     {
         sum.headline = headline(&machine, &row) + &held;

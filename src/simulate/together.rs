@@ -14,7 +14,7 @@ use sim_core::units::{Bytes, Span, Time};
 use sim_report::table::time_text;
 
 use super::sweep::{self, requests};
-use super::{RunError, Sum, World, explain};
+use super::{Explain, RunError, Sum, World, explain};
 use crate::scenario::Collective;
 
 /// Calls of the longest collective, and the most of a shorter one.
@@ -78,10 +78,10 @@ fn one(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request], sum: &mut 
         let program = plan.program(machine, 1).map_err(|error| unable()(error.into()))?;
         let links: BTreeSet<LinkId> = program.routes.iter().copied().collect();
         let row = sweep::row(machine, request, &plan, &run.outcome, mean(node, until).as_us(), Some(&links));
-        if world.options.explain {
+        if world.options.explain != Explain::No {
             let given = world.loaded.scenario.software.channels.as_ref();
             let channels_from = given.map(|c| c.source.clone().unwrap_or_default());
-            sum.results.explain.push(explain::size(machine, request, &row, channels_from));
+            sum.results.explain.push(explain::size(world, machine, request, &row, (1, 1), channels_from)?);
         }
         said.push(format!("{} of {} {}", row.op, Bytes::new(row.bytes), time_text(row.time_us)));
         sum.collective(row, machine.ranks());

@@ -7,6 +7,10 @@
 //!
 //! Each GPU's link carries S(1 + 1/heads) per direction, not the ring's 2S(n−1)/n. Between nodes a NIC carries S/heads in each
 //! direction, however many nodes there are.
+//!
+//! All-gather and reduce-scatter inside one domain are the halves of that: every rank multicasts its part and all copy it out,
+//! or all stage their input and every rank reads its part reduced. A link carries S in the direction of the whole and S/n in
+//! the other.
 
 use super::{Algorithm, Limit};
 use crate::call::{Call, ChannelWork};
@@ -42,13 +46,42 @@ impl Domain {
 
     /// The lanes that stage the input of the rank at `place` and copy the result out.
     pub(super) fn staging(&self, lanes: &mut dyn LaneSink, work: &ChannelWork, layout: u32, rank: u32, place: u32) {
+        self.stage(lanes, work, layout, rank, place);
+        self.unstage(lanes, work, layout, rank, place);
+    }
+
+    /// The lane that copies the input to where the switch reads it.
+    fn stage(&self, lanes: &mut dyn LaneSink, work: &ChannelWork, layout: u32, rank: u32, place: u32) {
         let end = |connection: &u32| End { connection: *connection, side: place };
-        let stage = LaneOp::new(Action::REDUCE_SEND, Work::Stage, 0).spread();
-        let stage = self.reduce.iter().fold(stage, |op, c| op.send(end(c)));
-        let unstage = LaneOp::new(Action::STORE, Work::Stage, 0).spread();
-        let unstage = self.multicast.iter().fold(unstage, |op, c| op.recv(end(c)));
-        lanes.lane(rank, work.channel, layout, &[stage]);
-        lanes.lane(rank, work.channel, layout, &[unstage]);
+        let op = LaneOp::new(Action::REDUCE_SEND, Work::Stage, 0).spread();
+        lanes.lane(rank, work.channel, layout, &[self.reduce.iter().fold(op, |op, c| op.send(end(c)))]);
+    }
+
+    /// The lane that copies out what the switch has written.
+    fn unstage(&self, lanes: &mut dyn LaneSink, work: &ChannelWork, layout: u32, rank: u32, place: u32) {
+        let end = |connection: &u32| End { connection: *connection, side: place };
+        let op = LaneOp::new(Action::STORE, Work::Stage, 0).spread();
+        lanes.lane(rank, work.channel, layout, &[self.multicast.iter().fold(op, |op, c| op.recv(end(c)))]);
+    }
+}
+
+/// All-gather or reduce-scatter inside one domain.
+fn half(gathers: bool, call: &Call, lanes: &mut dyn LaneSink) {
+    let node = &call.group.nodes()[0];
+    for work in &call.channels {
+        let domain = Domain::connect(lanes, work, node);
+        let layout = lanes.layout(work.parts_of(node.len() as u32));
+        for (place, rank) in node.iter().enumerate() {
+            let op = |action| LaneOp::new(action, Work::Multimem, place as u32);
+            let head = if gathers {
+                domain.unstage(lanes, work, layout, *rank, place as u32);
+                op(Action::REDUCE_SEND).send(End::of(domain.multicast[place]))
+            } else {
+                domain.stage(lanes, work, layout, *rank, place as u32);
+                op(Action::STORE).recv(End::of(domain.reduce[place]))
+            };
+            lanes.lane(*rank, work.channel, layout, &[head]);
+        }
     }
 }
 
@@ -60,14 +93,24 @@ impl Algorithm for Nvls {
     fn can(&self, operation: Operation, call: &Call) -> bool {
         let nodes = call.group.nodes();
         let even = nodes.iter().all(|node| node.len() == nodes[0].len());
-        operation == Operation::AllReduce && even && nodes[0].len() > 1
+        match operation {
+            Operation::AllReduce => even && nodes[0].len() > 1,
+            // Every rank is the head of its part.
+            Operation::AllGather | Operation::ReduceScatter => {
+                nodes.len() == 1 && (2..=MAX_HEADS).contains(&nodes[0].len())
+            }
+            _ => false,
+        }
     }
 
     fn limit(&self, _protocol: Protocol) -> Option<Limit> {
         Some(Limit { parameter: "nvls.rate_gbps", planned: false, bus: false, words: "NVLS loop" })
     }
 
-    fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
+    fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
+        if operation != Operation::AllReduce {
+            return half(operation == Operation::AllGather, call, lanes);
+        }
         let nodes = call.group.nodes();
         for work in &call.channels {
             let heads = nodes[0].len().min(MAX_HEADS);

@@ -95,7 +95,7 @@ fn around(lanes: &mut dyn LaneSink, operation: Operation, call: &Call) {
             if n > 1 {
                 let place = channel.place[rank as usize];
                 let to = channel.order[((place + 1) % n) as usize];
-                let peers = Peers::Pair { from: rank, to, rail: Rail::OfGpu(call.group.rail(channel.work.channel)) };
+                let peers = Peers::Pair { from: rank, to, rail: rail(call, channel.work) };
                 channel.next[place as usize] = lanes.connect(peers, channel.work.channel, channel.work.slots);
             }
         }
@@ -132,10 +132,14 @@ fn around(lanes: &mut dyn LaneSink, operation: Operation, call: &Call) {
     }
 }
 
+/// The NICs of a ring between nodes: those that the channel came in by, or where it swaps them those of the last GPU.
+fn rail(call: &Call, work: &ChannelWork) -> Rail {
+    if call.group.swaps_nics(work.channel) { Rail::Own } else { Rail::OfGpu(call.group.rail(work.channel)) }
+}
+
 fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, call: &Call) {
-    let ring = call.group.ring(work.channel);
-    let rail = Rail::OfGpu(call.group.rail(work.channel));
-    let at = ring.iter().position(|r| *r == call.root).unwrap_or(0);
+    let (ring, root) = (call.group.ring(work.channel), call.root);
+    let at = ring.iter().position(|r| *r == root).unwrap_or(0);
     let n = ring.len();
     // From the root around to the rank before it; a reduction goes the same way and ends at the root.
     let order: Vec<u32> = match operation {
@@ -145,7 +149,7 @@ fn chain(lanes: &mut dyn LaneSink, operation: Operation, work: &ChannelWork, cal
     let next: Vec<u32> = order
         .windows(2)
         .map(|pair| {
-            let peers = Peers::Pair { from: pair[0], to: pair[1], rail };
+            let peers = Peers::Pair { from: pair[0], to: pair[1], rail: rail(call, work) };
             lanes.connect(peers, work.channel, work.slots)
         })
         .collect();

@@ -32,6 +32,8 @@ const INTRA_VOLTA: &[f64] = &[40., 30., 20., 18., 15., 12., 10., 9., 7., 6., 5.,
 const INTER_VOLTA: &[f64] =
     &[48., 30., 28., 24., 20., 18., 15., 12., 10., 9., 7., 6., 5., 4., 3., 2.4, 1.2, 0.24, 0.12];
 const INTRA_HOPPER: &[f64] = &[60., 50., 40., 30., 24., 20., 15., 12., 11., 6., 3.];
+/// 11 came with 2.21.
+const INTRA_HOPPER_OLD: &[f64] = &[60., 50., 40., 30., 24., 20., 15., 12., 6., 3.];
 const INTER_HOPPER: &[f64] = &[48., 45., 42., 40., 30., 24., 22., 20., 17.5, 15., 12., 6., 3., 2.4, 1.2, 0.24, 0.12];
 const INTRA_BLACKWELL: &[f64] = &[90., 80., 70., 60., 50., 45., 40., 30., 24., 20., 19., 18.];
 const INTER_BLACKWELL: &[f64] =
@@ -50,7 +52,7 @@ fn speeds(facts: &Facts, version: Version) -> &'static [f64] {
         }
         90.. => {
             if one_node {
-                INTRA_HOPPER
+                if version.since(21) { INTRA_HOPPER } else { INTRA_HOPPER_OLD }
             } else {
                 INTER_HOPPER
             }

@@ -59,6 +59,21 @@ pub const fn socket_gbps(cpu: HostCpu, model: u32, version: Version) -> f64 {
     }
 }
 
+/// The model number of an Intel socket of this generation, as far as [`socket_gbps`] tells them apart; 0x8F (Sapphire
+/// Rapids) for an unknown one.
+#[must_use]
+pub fn intel_model(generation: &str) -> u32 {
+    match generation {
+        "sandy-bridge" | "ivy-bridge" | "haswell" | "broadwell" => 0x4F,
+        "skylake" | "cascade-lake" | "cooper-lake" => 0x55,
+        "ice-lake" => 0x6A,
+        "emerald-rapids" => 0xCF,
+        // Granite Rapids' number (0xAD) lies below that of Emerald Rapids.
+        "granite-rapids" => 0xAD,
+        _ => 0x8F,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +83,15 @@ mod tests {
         assert!((18.0 * nvlink_gbps(90, Version::NEWEST) - 370.8).abs() < 1e-9);
         assert!((18.0 * nvlink_gbps(100, Version::NEWEST) - 721.8).abs() < 1e-9);
         assert!((12.0 * nvlink_gbps(80, Version::NEWEST) - 240.0).abs() < 1e-9);
+        let socket = |name, minor| socket_gbps(HostCpu::Intel, intel_model(name), Version::v2(minor));
+        assert_eq!(
+            ["broadwell", "skylake", "sapphire-rapids", "emerald-rapids"].map(|n| socket(n, 30)),
+            [6., 10., 22., 40.]
+        );
+        assert_eq!(
+            ["broadwell", "skylake", "sapphire-rapids", "emerald-rapids"].map(|n| socket(n, 25)),
+            [6., 10., 10., 10.]
+        );
         assert_eq!(pci_gbps(5, 16), 48.0);
         assert_eq!(nic_gbps(400_000), 50.0);
     }

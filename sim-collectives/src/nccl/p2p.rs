@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::communicator::Communicator;
 use super::knobs::Knob;
+use super::path::PathType;
 use super::version::Version;
 
 const KIB: u64 = 1 << 10;
@@ -110,9 +111,17 @@ pub struct P2pPlan {
     /// Whether a message to another node leaves through the local GPU that shares the receiver's rail: 0 never, 1 where
     /// the sender has no near NIC of its own, 2 always.
     pub pxn_level: u32,
+    /// Whether GPUs have a NIC behind PCIe switches of their own.
+    pub near_nic: bool,
 }
 
 impl P2pPlan {
+    /// Whether messages to other nodes leave through the local GPU that shares the receiver's rail.
+    #[must_use]
+    pub const fn relays(&self) -> bool {
+        self.pxn_level >= 2 || (self.pxn_level == 1 && !self.near_nic)
+    }
+
     /// Channels that a message of `bytes` is cut over: one channel per operation as long as all peers together fill
     /// them, more if a part would exceed 32 steps on one node, one step over several.
     #[must_use]
@@ -254,6 +263,7 @@ impl Communicator {
                 .and_then(|n| u64::try_from(n).ok())
                 .unwrap_or(16 * KIB),
             pxn_level: if facts.pxn && facts.nodes > 1 { knob(Knob::P2pPxnLevel).unwrap_or(2) } else { 0 },
+            near_nic: facts.nic_path <= PathType::P2c,
         }
     }
 
@@ -311,6 +321,18 @@ mod tests {
         assert!(!plan.uses_ll(1024, false));
         assert!(plan.uses_ll(1024, true));
         assert_eq!(plan.network_step(100 * KIB), 32 * KIB);
+    }
+
+    #[test]
+    fn level_one_relays_only_from_gpus_without_a_near_nic() {
+        let relays = |near: PathType, level: &str| {
+            let mut knobs = Knobs::default();
+            knobs.set("NCCL_P2P_PXN_LEVEL", level).unwrap();
+            let facts = Facts { nic_path: near, ..Facts::nvswitch(90, 8, 2) };
+            Communicator::new(facts, Version::NEWEST, knobs).unwrap().p2p().relays()
+        };
+        assert_eq!([0, 1, 2].map(|level| relays(PathType::Pix, &level.to_string())), [false, false, true]);
+        assert_eq!([0, 1, 2].map(|level| relays(PathType::Sys, &level.to_string())), [false, true, true]);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::communicator::Communicator;
 use super::knobs::Knob;
 
+/// Most sockets of a connection (`src/transport/net_socket.cc`).
+const MOST_SOCKETS: u32 = 64;
+
 /// Bytes written by each of `qps` queue pairs for one request of `bytes` where requests are split
 /// (`NCCL_IB_SPLIT_DATA_ON_QPS=1`): an equal share rounded up to 128 B, the last ones less or nothing.
 ///
@@ -48,6 +51,15 @@ impl QpPlan {
 }
 
 impl Communicator {
+    /// The sockets of a connection over TCP: `NCCL_SOCKET_NTHREADS` times `NCCL_NSOCKS_PERTHREAD`, 64 at most, one if
+    /// neither is set; each message is cut over them.
+    #[must_use]
+    pub fn sockets(&self) -> QpPlan {
+        let of = |knob| self.knobs().number(knob).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+        let count = of(Knob::SocketNthreads) * of(Knob::NsocksPerthread);
+        QpPlan { qps: count.clamp(1, MOST_SOCKETS), split: true }
+    }
+
     /// The queue pairs of its InfiniBand or RoCE connections: one unless `NCCL_IB_QPS_PER_CONNECTION` says more;
     /// requests were split by default up to 2.19.
     #[must_use]

@@ -4,6 +4,7 @@
 //! the schema only add fields.
 
 mod ab;
+mod best;
 mod compare;
 mod faults;
 mod fit;
@@ -14,6 +15,7 @@ mod topo;
 use serde::{Deserialize, Serialize};
 
 pub use ab::{AbLink, AbMessage, AbReach, AbResults, AbRow};
+pub use best::{BestResult, TriedResult};
 pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};

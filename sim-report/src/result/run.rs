@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FaultResult, HealthyResult, ParameterResult};
+use super::{BestResult, FaultResult, HealthyResult, ParameterResult};
 
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
@@ -22,6 +22,9 @@ pub struct RunResults {
     /// How each size's algorithm was chosen, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explain: Vec<ExplainResult>,
+    /// The best of all ways to run each size, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best: Vec<BestResult>,
     /// Where the workload is a step of training or inference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepResult>,
@@ -97,6 +100,18 @@ pub struct ExplainResult {
     pub algorithm: String,
     /// The protocol that runs.
     pub protocol: String,
+    /// Channels that carry data, of those of the communicator.
+    pub channels: u32,
+    /// Channels of the communicator for this algorithm.
+    pub most_channels: u32,
+    /// Threads of a channel's block.
+    pub threads: u32,
+    /// Bytes of a chunk, and the slices that it is cut in; absent for sends and receives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk_bytes: Option<u64>,
+    /// Slices of a chunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<u32>,
     /// Where the channels come from, if not from the modelled search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels_from: Option<String>,
@@ -114,6 +129,12 @@ pub struct CandidateResult {
     /// The time that NCCL's own selection model predicts (not the simulated one), if it is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_us: Option<f64>,
+    /// The simulated time, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_us: Option<f64>,
+    /// Channels that carry data, where it was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
     /// Why it is not offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

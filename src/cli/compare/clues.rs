@@ -111,7 +111,7 @@ fn questions(case: &Case, clues: &Clues) -> Vec<Question> {
             out.push((format!("every NIC ran at {name} of its rate"), vec![fault]));
         }
         if case.loaded.scenario.cluster.transport.as_str() != "tcp" {
-            out.push(("it ran over TCP sockets".to_owned(), set("transport.kind=\"tcp\"")));
+            out.push(("it ran over TCP sockets, and so through host memory".to_owned(), set("transport.kind=\"tcp\"")));
         }
         if matches!(case.op, Operation::AllToAll | Operation::SendRecv) {
             out.push(("PXN were off".to_owned(), set("software.pxn=false")));

@@ -31,6 +31,7 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
     }
+    out += &super::best::text(&results.best);
     transfers(results, &mut out);
     let used: Vec<_> = results.links.iter().filter(|l| l.bytes > 0).cloned().collect();
     if !used.is_empty() {
@@ -123,10 +124,45 @@ fn explain(list: &[ExplainResult], out: &mut String) {
             })
             .collect();
         let runs = format!("{}/{}", e.algorithm, e.protocol);
+        if e.candidates.iter().any(|c| c.simulated_us.is_some()) {
+            simulated(e, out);
+            continue;
+        }
         let list =
             if offered.is_empty() { "made of sends and receives, no choice".to_owned() } else { offered.join(", ") };
         let _ = writeln!(out, "{:>10}  {runs:<16} of {list}", Bytes::new(e.bytes).to_string());
     }
+}
+
+/// One size with the simulated times of all that NCCL weighs.
+fn simulated(e: &ExplainResult, out: &mut String) {
+    let chunks = match (e.chunk_bytes, e.slices) {
+        (Some(chunk), Some(1)) => format!(", chunks of {}", Bytes::new(chunk)),
+        (Some(chunk), Some(slices)) => format!(", chunks of {} in {slices} slices", Bytes::new(chunk)),
+        _ => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "\n{} of {}: * is what runs, on {} of {} channels with {} threads each{chunks}",
+        e.op,
+        Bytes::new(e.bytes),
+        e.channels,
+        e.most_channels,
+        e.threads
+    );
+    let columns = ["algo/proto", "NCCL's model", "simulated", "channels"];
+    let mut table =
+        TextTable::new(columns.map(|name| (name, if name == "algo/proto" { Align::Left } else { Align::Right })));
+    for c in e.candidates.iter().filter(|c| c.predicted_us.is_some() || c.simulated_us.is_some()) {
+        let time = |us: Option<f64>, none: &str| us.map_or(none.to_owned(), time_text);
+        table.row([
+            format!("{}/{}{}", c.algorithm, c.protocol, if c.chosen { " *" } else { "" }),
+            time(c.predicted_us, "-"),
+            time(c.simulated_us, "not modelled"),
+            c.channels.map_or(String::new(), |n| n.to_string()),
+        ]);
+    }
+    let _ = write!(out, "{}", table.render());
 }
 
 /// ` (FILE)`, if the file is known.

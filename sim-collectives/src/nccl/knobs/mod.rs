@@ -110,6 +110,8 @@ impl Knobs {
                     .map_err(|_| wrong("a path type (LOC, NVL, PIX, PXB, PHB, SYS) or a level 0 to 5".into()))?;
                 self.levels.insert(knob, level);
             }
+            // 1 stands for sockets, 0 for any other network.
+            Form::Net => drop(self.numbers.insert(knob, i64::from(value.eq_ignore_ascii_case("socket")))),
             Form::Number { least, most } => {
                 let number = parse_number(value).filter(|n| (least..=most).contains(n));
                 let number = number.ok_or_else(|| wrong(format!("a whole number from {least} to {most}")))?;
@@ -124,7 +126,7 @@ impl Knobs {
             Form::Algorithms => self.algorithms = None,
             Form::Protocols => self.protocols = None,
             Form::Level => drop(self.levels.remove(&knob)),
-            Form::Number { .. } => drop(self.numbers.remove(&knob)),
+            Form::Number { .. } | Form::Net => drop(self.numbers.remove(&knob)),
         }
     }
 
@@ -150,6 +152,23 @@ impl Knobs {
     #[must_use]
     pub const fn protocols(&self) -> Option<&NameList<Protocol>> {
         self.protocols.as_ref()
+    }
+
+    /// Whether a variable is set.
+    #[must_use]
+    pub fn is_set(&self, knob: Knob) -> bool {
+        match knob {
+            Knob::Algo => self.algorithms.is_some(),
+            Knob::Proto => self.protocols.is_some(),
+            _ => self.numbers.contains_key(&knob) || self.levels.contains_key(&knob),
+        }
+    }
+
+    /// Whether the network is reached through sockets whatever the NICs can do: with `NCCL_NET=Socket`, and in place of
+    /// `verbs` (InfiniBand, RoCE) with `NCCL_IB_DISABLE=1`.
+    #[must_use]
+    pub fn sockets(&self, verbs: bool) -> bool {
+        self.number(Knob::Net) == Some(1) || (verbs && self.number(Knob::IbDisable) == Some(1))
     }
 
     /// The variables that were set and change nothing, by name.

@@ -21,7 +21,12 @@ pub(super) enum Form {
     Algorithms,
     Protocols,
     Level,
-    Number { least: i64, most: i64 },
+    /// The name of a network: sockets, or another.
+    Net,
+    Number {
+        least: i64,
+        most: i64,
+    },
 }
 
 const fn number(least: i64, most: i64) -> Form {
@@ -132,6 +137,10 @@ knobs! {
     IbQpsPerConnection = "NCCL_IB_QPS_PER_CONNECTION", Network, number(1, 128);
     /// Whether each request is cut over them.
     IbSplitDataOnQps = "NCCL_IB_SPLIT_DATA_ON_QPS", Network, number(0, 1);
+    /// Threads of a connection over sockets.
+    SocketNthreads = "NCCL_SOCKET_NTHREADS", Network, number(1, 16);
+    /// Sockets of such a thread.
+    NsocksPerthread = "NCCL_NSOCKS_PERTHREAD", Network, number(1, 16);
     /// Message size above which adaptive routing is used, bytes.
     IbArThreshold = "NCCL_IB_AR_THRESHOLD", Network, number(0, 1 << 40);
     /// Adaptive routing.
@@ -140,6 +149,12 @@ knobs! {
     P2pLevel = "NCCL_P2P_LEVEL", Topology, Form::Level;
     /// No direct copies between GPUs.
     P2pDisable = "NCCL_P2P_DISABLE", Topology, number(0, 1);
+    /// No shared host memory between GPUs that don't reach each other directly.
+    ShmDisable = "NCCL_SHM_DISABLE", Topology, number(0, 1);
+    /// No InfiniBand or RoCE: sockets in their place.
+    IbDisable = "NCCL_IB_DISABLE", Topology, number(0, 1);
+    /// The network by name; `Socket` is read.
+    Net = "NCCL_NET", Topology, Form::Net;
     /// Farthest path for GPUDirect RDMA.
     NetGdrLevel = "NCCL_NET_GDR_LEVEL", Topology, Form::Level;
     /// NVLink domains over several hosts.
@@ -150,6 +165,13 @@ impl Knob {
     /// The variable of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
+        // Names that NCCL still reads beside those that took their place.
+        let name = match name {
+            "NCCL_MIN_NRINGS" => "NCCL_MIN_NCHANNELS",
+            "NCCL_MAX_NRINGS" => "NCCL_MAX_NCHANNELS",
+            "NCCL_IB_GDR_LEVEL" => "NCCL_NET_GDR_LEVEL",
+            name => name,
+        };
         Self::ALL.iter().copied().find(|knob| knob.name() == name)
     }
 

@@ -30,6 +30,10 @@ pub(super) fn check<'a>(
     if algorithm.is_nvls() && graph.channels < 2 {
         return Err(Reason::OneHead);
     }
+    // A head multicasts, or reads reduced, its own part only.
+    if algorithm == Algorithm::Nvls && operation != Operation::AllReduce && graph.channels < facts.gpus_per_node {
+        return Err(Reason::HeadPerGpu);
+    }
     if knobs.algorithms().is_some_and(|list| !list.allows(operation, algorithm)) {
         return Err(Reason::Excluded(Knob::Algo));
     }

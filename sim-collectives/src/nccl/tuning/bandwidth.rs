@@ -93,7 +93,9 @@ fn nvls_channel_gbps(setting: &Setting<'_>, operation: Operation, algorithm: Alg
     if !version.since(28) {
         // The lesser side; trees over more than two nodes send and receive twice.
         let inter = if tree && facts.nodes > 2 { graph.bw_inter / 2.0 } else { graph.bw_inter };
-        return graph.bw_intra.min(inter);
+        // All-gather and reduce-scatter are held to 0.9 of the NIC since 2.26.
+        let share = if operation == Operation::AllReduce || facts.nodes == 1 || !version.since(26) { 1.0 } else { 0.9 };
+        return graph.bw_intra.min(share * inter);
     }
     let generation = Generation::of(facts.compute_cap, version);
     let channels = f64::from(graph.channels);

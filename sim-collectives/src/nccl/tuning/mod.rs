@@ -54,6 +54,8 @@ pub enum Reason {
     NoMulticast,
     /// It needs at least two heads.
     OneHead,
+    /// It needs every GPU to be a head.
+    HeadPerGpu,
     /// It exists between nodes only.
     OneNode,
     /// Across nodes it needs reduction in the network.
@@ -83,6 +85,7 @@ impl fmt::Display for Reason {
             Self::PathTooFar(which) => f.write_str(which),
             Self::NoMulticast => f.write_str("needs NVSwitch multicast (NVLS)"),
             Self::OneHead => f.write_str("needs at least two head GPUs"),
+            Self::HeadPerGpu => f.write_str("needs every GPU of the domain to be a head, 32 at most"),
             Self::OneNode => f.write_str("exists between nodes only"),
             Self::NoOffload => {
                 f.write_str("across nodes needs in-network reduction (SHARP) with NCCL_COLLNET_ENABLE=1")
