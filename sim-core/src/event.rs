@@ -36,8 +36,8 @@ pub enum Phase {
     Arrival = 4,
     /// A timer of the driver.
     Timer = 5,
-    /// A lane has told another of the same device that a slice is there.
-    Signal = 6,
+    /// The heads of all inputs are at a junction.
+    Meeting = 6,
 }
 
 /// The word of an event; see the [module](self) for its layout.
@@ -64,11 +64,11 @@ impl Word {
         Self((phase as u64) << (LINK_BITS + FLOW_BITS + SEGMENT_BITS) | lane.0 as u64)
     }
 
-    /// A word about a signal to a receive end.
+    /// A word about a junction that has all of a segment.
     #[inline]
     #[must_use]
-    pub const fn signal(receiver: u32) -> Self {
-        Self::lane(Phase::Signal, LaneId(receiver))
+    pub const fn meeting(junction: u32) -> Self {
+        Self::lane(Phase::Meeting, LaneId(junction))
     }
 
     /// What the event is about.
@@ -82,7 +82,7 @@ impl Word {
             3 => Phase::Source,
             4 => Phase::Arrival,
             5 => Phase::Timer,
-            _ => Phase::Signal,
+            _ => Phase::Meeting,
         }
     }
 
@@ -113,7 +113,7 @@ impl Word {
     pub const fn without_number(self) -> u64 {
         match self.phase() {
             Phase::Port | Phase::Delivery | Phase::Source | Phase::Arrival => self.0 >> SEGMENT_BITS << SEGMENT_BITS,
-            Phase::Lane | Phase::Timer | Phase::Signal => self.0,
+            Phase::Lane | Phase::Timer | Phase::Meeting => self.0,
         }
     }
 

@@ -1,43 +1,52 @@
 //! Junctions: equal segments of several flows meet and leave as one on every output.
 
 use super::Engine;
-use super::state::{NONE, Segment};
+use super::state::{Meeting, NONE, Segment};
+use crate::event::Word;
 use crate::program::Sink;
 use crate::queue::Store;
 use crate::units::Time;
 
 impl<S: Store> Engine<S> {
-    /// The head of a segment is at the junction where its flow ends. When the last input is here, the segment goes out
-    /// on every output; its tail is the latest of the inputs' tails.
-    pub(super) fn join(&mut self, flow: u32, number: u32, segment: Segment, now: Time) {
+    /// A segment has crossed the last link before a junction, where its head will be at `head`. That is final, so the
+    /// junction knows of it at once; there is one event for all inputs, when the last of the heads is there.
+    pub(super) fn join(&mut self, flow: u32, number: u32, segment: Segment, head: Time) {
         let state = &mut self.flows[flow as usize];
         let Sink::Junction(index) = state.sink else { return };
         let order = state.delivered;
         state.delivered = state.delivered.wrapping_add(1);
-        self.release(flow, number);
+        if number != NONE {
+            self.release(flow, number);
+        }
         self.engine.bytes_joined += u64::from(segment.bytes);
         let junction = &mut self.junctions[index as usize];
         let place = order.wrapping_sub(junction.first) as usize;
         if junction.waiting.len() <= place {
-            junction.waiting.resize(place + 1, (0, Time::ZERO));
+            junction.waiting.resize(place + 1, Meeting::default());
         }
-        let (here, tail) = &mut junction.waiting[place];
-        *here += 1;
-        *tail = (*tail).max(segment.tail);
-        if *here < junction.inputs {
-            return;
+        let meeting = &mut junction.waiting[place];
+        meeting.here += 1;
+        meeting.head = meeting.head.max(head);
+        meeting.tail = meeting.tail.max(segment.tail);
+        if meeting.here == junction.inputs {
+            (meeting.bytes, meeting.packets, meeting.last) = (segment.bytes, segment.packets, segment.last);
+            self.pending.push(meeting.head, Word::meeting(index));
         }
-        // Inputs are in order, so segments are complete in order.
-        let tail = *tail;
-        junction.waiting.pop_front();
-        junction.first = junction.first.wrapping_add(1);
-        for output in junction.outputs.clone() {
+    }
+
+    /// The heads of a segment are there on all inputs: it goes out on every output; its tail is the latest of the inputs'.
+    /// Inputs are in order, so segments are complete in order.
+    pub(super) fn meet(&mut self, junction: u32, now: Time) {
+        let state = &mut self.junctions[junction as usize];
+        let Some(Meeting { last, bytes, packets, tail, .. }) = state.waiting.pop_front() else { return };
+        state.first = state.first.wrapping_add(1);
+        for output in state.outputs.clone() {
             let state = &self.flows[output as usize];
             if state.oldest == state.next {
                 self.moving += 1;
             }
-            let segment = Segment { tail, route: state.route, hop: 0, done: false, ..segment };
-            self.engine.bytes_forked += u64::from(segment.bytes);
+            let segment = Segment { tail, route: state.route, bytes, packets, hop: 0, last, done: false };
+            self.engine.bytes_forked += u64::from(bytes);
             let link = self.routes[state.route as usize];
             if self.links[link.index()].queued {
                 let number = self.keep(output, NONE, segment);

@@ -53,9 +53,6 @@ impl<S: Store> Engine<S> {
     /// Goes to the next repetition, operation or loop; false at the end of the program.
     #[inline]
     fn advance(&mut self, id: u32) -> bool {
-        if id == self.watch.lane {
-            self.watch.due = true;
-        }
         let lane = &mut self.lanes[id as usize];
         let op = &self.ops[lane.pc as usize];
         lane.repetition += 1;
@@ -112,6 +109,7 @@ impl<S: Store> Engine<S> {
             let end = now + cost.hold(bytes);
             lane.busy_until = end;
             let over = lane.left == 0;
+            self.watch.due |= id == self.watch.lane;
             for i in 0..op.recvs {
                 self.consume(end_of(op.recv(), i, &self.recv_ends), end, now);
             }
@@ -128,14 +126,15 @@ impl<S: Store> Engine<S> {
     /// What keeps the lane from a step, having left its name where it waits.
     #[inline]
     fn blocked(&mut self, id: u32, recv: Ends, send: Ends, now: Time) -> Option<Blocked> {
+        let mut until = self.lanes[id as usize].busy_until;
         for i in 0..recv.count {
             let receiver = &mut self.receivers[end_of(recv, i, &self.recv_ends) as usize];
             if receiver.arrived == receiver.consumed {
                 receiver.waiter = id;
                 return Some(Blocked::OnEnd);
             }
+            until = until.max(self.arrivals.items[receiver.ring.at(receiver.consumed)].at);
         }
-        let mut until = self.lanes[id as usize].busy_until;
         for i in 0..send.count {
             let sender = &mut self.senders[end_of(send, i, &self.send_ends) as usize];
             let ring = self.conns[sender.conn as usize].slots;
@@ -159,15 +158,14 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// Something that a lane waits for is there: runs it now, or when it is free.
+    /// When something that a lane waited for will be there is known: it goes on when all is, unless it waits for more.
     #[inline]
-    fn serve(&mut self, id: u32, now: Time) {
-        let lane = &self.lanes[id as usize];
-        if lane.busy_until > now {
-            let at = lane.busy_until;
-            self.wake(id, at);
-        } else if lane.wake > now {
-            self.run_lane(id, now);
+    fn arouse(&mut self, id: u32, now: Time) {
+        let op = &self.ops[self.lanes[id as usize].pc as usize];
+        match self.blocked(id, op.recv(), op.send(), now) {
+            Some(Blocked::OnEnd) => {}
+            Some(Blocked::Until(at)) => self.wake(id, at),
+            None => self.wake(id, now),
         }
     }
 
@@ -207,15 +205,16 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// A clear-to-send has arrived at a send end.
-    pub(super) fn credit_arrived(&mut self, sender: u32, now: Time) {
+    /// A clear-to-send will be at a send end at `at`.
+    pub(super) fn credit_arrives(&mut self, sender: u32, at: Time, now: Time) {
         let conn = &mut self.conns[self.senders[sender as usize].conn as usize];
         let slot = &mut self.slots.items[conn.slots.at(conn.credited)];
         conn.credited = conn.credited.wrapping_add(1);
         slot.uses += 1;
+        slot.free_at = at;
         let waiter = core::mem::replace(&mut self.senders[sender as usize].waiter, NONE);
         if waiter != NONE {
-            self.serve(waiter, now);
+            self.arouse(waiter, now);
         }
     }
 
@@ -231,7 +230,7 @@ impl<S: Store> Engine<S> {
         match flows.len() as u32 {
             0 => {
                 let receiver = state.signals;
-                self.signal(receiver, message.end);
+                self.signal(receiver, message.end, now);
             }
             1 => self.post(flows.start, message, now),
             n if state.split => {
@@ -249,33 +248,25 @@ impl<S: Store> Engine<S> {
     }
 
     /// A lane of the same device is told at `at` that a slice is there: the message needs no link.
-    fn signal(&mut self, receiver: u32, at: Time) {
-        if receiver == NONE {
-            return;
-        }
-        if at <= self.pending.now() {
-            self.signal_due(receiver, at);
-        } else {
-            self.pending.push(at, Word::signal(receiver));
+    fn signal(&mut self, receiver: u32, at: Time, now: Time) {
+        if receiver != NONE {
+            let message = self.receivers[receiver as usize].arrived;
+            self.part_arrives(receiver, message, at, now);
         }
     }
 
-    /// A signal between lanes of one device is due.
-    pub(super) fn signal_due(&mut self, receiver: u32, now: Time) {
-        let message = self.receivers[receiver as usize].arrived;
-        self.part_arrived(receiver, message, now);
-    }
-
-    /// A part of `message` has arrived at a receive end; the last part serves the lane that waits.
+    /// A part of `message` will be at a receive end at `at`; when that is known of the last part, the lane that waits is told.
     #[inline]
-    pub(super) fn part_arrived(&mut self, receiver: u32, message: u32, now: Time) {
+    pub(super) fn part_arrives(&mut self, receiver: u32, message: u32, at: Time, now: Time) {
         let state = &mut self.receivers[receiver as usize];
+        let ring = state.ring;
+        let arrival = &mut self.arrivals.items[ring.at(message)];
+        arrival.at = arrival.at.max(at);
         if state.unordered {
-            let (parts, ring) = (state.parts, state.ring);
-            self.parts.items[ring.at(message)] += 1;
+            arrival.here += 1;
             let mut complete = false;
-            while self.parts.items[ring.at(state.arrived)] >= parts {
-                self.parts.items[ring.at(state.arrived)] = 0;
+            while self.arrivals.items[ring.at(state.arrived)].here >= state.parts {
+                self.arrivals.items[ring.at(state.arrived)].here = 0;
                 state.arrived = state.arrived.wrapping_add(1);
                 complete = true;
             }
@@ -287,7 +278,7 @@ impl<S: Store> Engine<S> {
         }
         let waiter = core::mem::replace(&mut state.waiter, NONE);
         if waiter != NONE {
-            self.serve(waiter, now);
+            self.arouse(waiter, now);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::state::{
-    BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message, NONE,
-    OpState, ProgramState, RecvState, Ring, Segment, SendState, Slot,
+    Arrival, BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message,
+    NONE, OpState, ProgramState, RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
@@ -113,7 +113,7 @@ impl<S: Store> Engine<S> {
         self.slots.clear();
         self.senders.clear();
         self.receivers.clear();
-        self.parts.clear();
+        self.arrivals.clear();
         self.junctions.clear();
         self.recv_ends.clear();
         self.send_ends.clear();
@@ -319,11 +319,9 @@ impl<S: Store> Engine<S> {
                 receiver.conn = (at.conns + i) as u32;
                 // In-switch reduction delivers one flow however many senders there are.
                 receiver.unordered = receiver.parts > 1 || (flows > 1 && senders.len() == 1);
-                if receiver.unordered {
-                    receiver.ring = self.parts.take(slots.max(2));
-                    for k in 0..receiver.ring.capacity() {
-                        self.parts.items[receiver.ring.at(k)] = 0;
-                    }
+                receiver.ring = self.arrivals.take(slots);
+                for k in 0..slots {
+                    self.arrivals.items[receiver.ring.at(k)] = Arrival::default();
                 }
             }
             let credit = match conn.credit {

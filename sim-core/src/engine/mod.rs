@@ -5,8 +5,8 @@
 //!                                   └──► junction ──► links …
 //! ```
 //!
-//! A segment costs one event per link (its head's arrival there; the first link's is the source's turn) and the last of
-//! a message one more at the end. A lane costs an event only where it was busy or blocked when its input came.
+//! A segment costs one event per link that it shares (its head's arrival there; the first link's is the source's turn), a
+//! junction one for all inputs, a lane one for a step. Where something ends, whoever waits is told ahead when that will be.
 
 mod control;
 mod finish;
@@ -15,6 +15,7 @@ mod lanes;
 mod load;
 mod outages;
 mod periods;
+mod soon;
 mod source;
 mod state;
 #[cfg(test)]
@@ -44,12 +45,9 @@ use control::signal_word;
 pub use load::LoadError;
 use periods::{Trace, Watch};
 use state::{
-    BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState, ManagedState,
-    Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
+    Arrival, BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
+    ManagedState, Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
-
-/// Flows from which on their records are more than a core's caches hold.
-const LARGE: usize = 1 << 13;
 
 /// Bounds of a run, and what it may share with its surroundings.
 #[derive(Clone, Debug)]
@@ -143,7 +141,7 @@ pub struct Engine<S: Store = RadixStore> {
     slots: Rings<Slot>,
     senders: Vec<SendState>,
     receivers: Vec<RecvState>,
-    parts: Rings<u16>,
+    arrivals: Rings<Arrival>,
     junctions: Vec<JunctionState>,
     recv_ends: Vec<u32>,
     send_ends: Vec<u32>,
@@ -194,7 +192,7 @@ impl<S: Store> Engine<S> {
             slots: Rings::default(),
             senders: Vec::new(),
             receivers: Vec::new(),
-            parts: Rings::default(),
+            arrivals: Rings::default(),
             junctions: Vec::new(),
             recv_ends: Vec::new(),
             send_ends: Vec::new(),
@@ -271,40 +269,11 @@ impl<S: Store> Engine<S> {
             {
                 return StopReason::Interrupted;
             }
+            if !self.pending.soon().is_empty() {
+                self.fetch_soon();
+            }
             self.trace.add(now, word);
-            if self.flows.len() >= LARGE
-                && let Some(soon) = self.pending.soon(4)
-            {
-                core::hint::black_box(self.touch(soon));
-            }
             self.handle(now, word);
-        }
-    }
-
-    /// Reads what an event that comes soon will need. Nothing waits for the values, so the processor fetches them
-    /// while it works on the present event: in a large run they are not in its caches.
-    #[inline]
-    fn touch(&self, word: Word) -> u32 {
-        let Some(flow) = self.flows.get(word.flow_id().index()) else { return 0 };
-        match word.phase() {
-            Phase::Delivery => {
-                let crate::program::Sink::Receiver(r) = flow.sink else { return flow.next };
-                let receiver = &self.receivers[r as usize];
-                let slots = self.conns[receiver.conn as usize].slots;
-                let Some(lane) = self.lanes.get(receiver.waiter as usize) else { return slots.base };
-                let op = &self.ops[lane.pc as usize];
-                if op.sends != 1 {
-                    return op.cost;
-                }
-                let sender = &self.senders[op.send as usize];
-                let target = self.flows.get(sender.flows.start as usize).map_or(0, |f| f.posted);
-                sender.posted ^ target ^ self.conns[sender.conn as usize].slots.base
-            }
-            Phase::Source | Phase::Arrival => {
-                let link = &self.links[word.link_id().index()];
-                flow.next ^ link.overhead ^ self.routes[flow.route as usize].0
-            }
-            _ => 0,
         }
     }
 
@@ -317,13 +286,13 @@ impl<S: Store> Engine<S> {
             Phase::Lane => {
                 let lane = word.lane_id().0;
                 // An earlier wake may have overtaken this one; then it is void.
-                if self.lanes[lane as usize].wake == now {
+                if self.lanes.get(lane as usize).is_some_and(|lane| lane.wake == now) {
                     self.run_lane(lane, now);
                 }
             }
             Phase::Port if word == signal_word(word.link_id()) => self.signal_arrived(word.link_id(), now),
             Phase::Port => self.serve_port(word.link_id(), now),
-            Phase::Signal => self.signal_due(word.lane_id().0, now),
+            Phase::Meeting => self.meet(word.lane_id().0, now),
             Phase::Timer if word.link_id() != LinkId(0) => self.rate_timer(word.flow_id().0, now),
             Phase::Timer => self.driver_timer(Notice::Timer { number: word.lane_id().0, at: now }),
         }

@@ -241,6 +241,7 @@ pub(crate) struct SendState {
 #[derive(Clone, Debug)]
 pub(crate) struct RecvState {
     pub(crate) conn: u32,
+    /// Messages whose arrival is known, and those that were taken.
     pub(crate) arrived: u32,
     pub(crate) consumed: u32,
     pub(crate) waiter: u32,
@@ -248,7 +249,17 @@ pub(crate) struct RecvState {
     pub(crate) parts: u16,
     /// Whether arrivals of different messages can overtake each other.
     pub(crate) unordered: bool,
+    /// A place for each message that can be under way.
     pub(crate) ring: Ring,
+}
+
+/// A message on its way to a receive end, as far as it is known when it will be there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrival {
+    /// When the last of the known parts is there.
+    pub(crate) at: Time,
+    /// Parts that are known of, where a message has several.
+    pub(crate) here: u16,
 }
 
 /// A slot of a connection.
@@ -278,7 +289,20 @@ pub(crate) struct JunctionState {
     pub(crate) inputs: u16,
     pub(crate) outputs: Slice,
     pub(crate) first: u32,
-    pub(crate) waiting: VecDeque<(u16, Time)>,
+    pub(crate) waiting: VecDeque<Meeting>,
+}
+
+/// A segment at a junction, as far as it is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meeting {
+    /// Inputs whose part is on its way to the junction with nothing before it.
+    pub(crate) here: u16,
+    pub(crate) last: bool,
+    pub(crate) bytes: u32,
+    pub(crate) packets: u32,
+    /// The latest arrival of a head and of a tail.
+    pub(crate) head: Time,
+    pub(crate) tail: Time,
 }
 
 /// Up to a few ends of an operation: one is kept in place, several are a range of an arena.

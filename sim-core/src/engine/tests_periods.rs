@@ -62,8 +62,14 @@ struct Recipe {
 }
 
 fn recipe() -> impl Strategy<Value = Recipe> {
-    let shape = (2u32..6, 1u32..4, 200_000u64..6_000_000, prop::sample::select(vec![4096u64, 10_000, 65_536, 131_072]));
-    let lanes = (1u32..4, prop::sample::select(vec![1u16, 2, 4, 8]), 1u32..8, 0u64..3000);
+    let shape = (
+        2u32..6,
+        1u32..4,
+        200_000u64..6_000_000,
+        prop::sample::select(vec![4096u64, 10_000, 65_536, 131_072, 1_000_000]),
+    );
+    let lanes =
+        (prop::sample::select(vec![1u32, 2, 3, 30]), prop::sample::select(vec![1u16, 2, 4, 8]), 1u32..8, 0u64..3000);
     let wires = (
         prop::sample::select(vec![0u64, 3, 40]),
         prop::collection::vec(prop::sample::select(vec![25u64, 50, 63, 450]), 1..5),

@@ -10,14 +10,12 @@ use crate::recorder::wait_bucket;
 use crate::units::{Bytes, Span, Time};
 
 impl<S: Store> Engine<S> {
-    /// A segment's head is at `link` (or, past the last link, at its junction).
+    /// A segment's head is at `link`.
     #[inline]
     pub(super) fn arrive(&mut self, link: LinkId, flow: u32, number: u32, now: Time) {
         let state = &self.flows[flow as usize];
         let segment = *self.segment(state, number);
-        if segment.hop == state.hops {
-            self.join(flow, number, segment, now);
-        } else if self.links[link.index()].queued {
+        if self.links[link.index()].queued {
             self.enqueue(link, flow, number, now);
         } else {
             let free = self.cross(link, flow, number, segment, now, now);
@@ -124,15 +122,21 @@ impl<S: Store> Engine<S> {
             head = head_out;
             head_in = head_out;
         };
-        let (phase, at) = if segment.hop < hops || matches!(self.flows[flow as usize].sink, Sink::Junction(_)) {
+        let (phase, at) = if segment.hop < hops {
             (Phase::Arrival, head_out)
-        } else if segment.last || managed {
+        } else if matches!(self.flows[flow as usize].sink, Sink::Junction(_)) {
+            self.join(flow, number, segment, head_out);
+            return first_free;
+        } else if managed {
             (Phase::Delivery, segment.tail)
         } else {
-            // Nobody waits for the middle of a message, and its arrival is final: no event.
+            // Its arrival is final, so whoever waits for it can be told now: no event. Nobody waits for the middle of a message.
             self.engine.bytes_delivered += u64::from(segment.bytes);
             if number != NONE {
                 self.release(flow, number);
+            }
+            if segment.last {
+                self.deliver_message(flow, segment.tail, now);
             }
             return first_free;
         };
@@ -203,23 +207,26 @@ impl<S: Store> Engine<S> {
         number
     }
 
-    /// The tail of a message's last segment (of every segment, where the flow is managed) is at the end of its flow.
-    #[inline]
+    /// The tail of a segment is at the end of its managed flow.
     pub(super) fn deliver(&mut self, flow: u32, number: u32, now: Time) {
         let bytes = self.segment(&self.flows[flow as usize], number).bytes;
         self.engine.bytes_delivered += u64::from(bytes);
         self.release(flow, number);
-        let managed = self.flows[flow as usize].managed;
-        let complete = if managed == NONE { 1 } else { self.acknowledge(flow, bytes, now) };
-        for _ in 0..complete {
-            let state = &mut self.flows[flow as usize];
-            let message = state.delivered * u32::from(state.turns) + u32::from(state.turn);
-            state.delivered += 1;
-            match state.sink {
-                Sink::Receiver(r) => self.part_arrived(r, message, now),
-                Sink::Credit(s) => self.credit_arrived(s, now),
-                Sink::Junction(_) => {}
-            }
+        for _ in 0..self.acknowledge(flow, bytes, now) {
+            self.deliver_message(flow, now, now);
+        }
+    }
+
+    /// The end of the flow's next message will be there at `at`.
+    #[inline]
+    fn deliver_message(&mut self, flow: u32, at: Time, now: Time) {
+        let state = &mut self.flows[flow as usize];
+        let message = state.delivered.wrapping_mul(u32::from(state.turns)).wrapping_add(u32::from(state.turn));
+        state.delivered = state.delivered.wrapping_add(1);
+        match state.sink {
+            Sink::Receiver(r) => self.part_arrives(r, message, at, now),
+            Sink::Credit(s) => self.credit_arrives(s, at, now),
+            Sink::Junction(_) => {}
         }
     }
 }

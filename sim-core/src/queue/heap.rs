@@ -16,7 +16,7 @@ impl Store for HeapStore {
         self.0.push(Reverse(event));
     }
 
-    fn take_earliest(&mut self, batch: &mut Vec<Word>) -> Option<Time> {
+    fn take_earliest(&mut self, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Time> {
         let Reverse(first) = self.0.pop()?;
         batch.push(first.word());
         while let Some(Reverse(event)) = self.0.peek()

@@ -16,8 +16,9 @@ pub trait Store: Default {
     /// Adds an event. Its instant is never earlier than that of the last batch taken.
     fn push(&mut self, event: Event);
 
-    /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant.
-    fn take_earliest(&mut self, batch: &mut Vec<Word>) -> Option<Time>;
+    /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant. What
+    /// it finds out to come soon after, it may add to `soon`.
+    fn take_earliest(&mut self, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time>;
 
     /// All stored events, in any order.
     fn iter(&self) -> impl Iterator<Item = Event> + '_;
@@ -43,12 +44,14 @@ pub struct Pending<S> {
     batch: Vec<Word>,
     /// Events created for `now` since the sub-batch began.
     next: Vec<Word>,
+    /// Events that were found to come soon.
+    soon: Vec<Word>,
     peak: usize,
 }
 
 impl<S: Store> Default for Pending<S> {
     fn default() -> Self {
-        Self { store: S::default(), now: Time::ZERO, batch: Vec::new(), next: Vec::new(), peak: 0 }
+        Self { store: S::default(), now: Time::ZERO, batch: Vec::new(), next: Vec::new(), soon: Vec::new(), peak: 0 }
     }
 }
 
@@ -82,16 +85,16 @@ impl<S: Store> Pending<S> {
         self.refill()
     }
 
-    /// An event that will be handed out soon, if it is known: the one `ahead` places behind the next in the sub-batch.
+    /// Events that were found to come soon since this was last cleared.
     #[inline]
-    pub fn soon(&self, ahead: usize) -> Option<Word> {
-        self.batch.len().checked_sub(ahead + 1).map(|i| self.batch[i])
+    pub fn soon(&mut self) -> &mut Vec<Word> {
+        &mut self.soon
     }
 
     fn refill(&mut self) -> Option<(Time, Word)> {
         if self.next.is_empty() {
             self.peak = self.peak.max(self.store.len());
-            self.now = self.store.take_earliest(&mut self.batch)?;
+            self.now = self.store.take_earliest(&mut self.batch, &mut self.soon)?;
         } else {
             core::mem::swap(&mut self.batch, &mut self.next);
         }

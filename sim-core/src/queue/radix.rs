@@ -13,6 +13,9 @@ const DIGIT: u32 = 6;
 const SLOTS: usize = 1 << DIGIT;
 const LEVELS: usize = 64usize.div_ceil(DIGIT as usize);
 
+/// Most events that are said to come soon at once.
+const WAVE: usize = 256;
+
 /// The radix queue.
 #[derive(Debug)]
 pub struct RadixStore {
@@ -69,7 +72,7 @@ impl Store for RadixStore {
     }
 
     #[inline]
-    fn take_earliest(&mut self, batch: &mut Vec<Word>) -> Option<Time> {
+    fn take_earliest(&mut self, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time> {
         if self.len == 0 {
             return None;
         }
@@ -90,6 +93,9 @@ impl Store for RadixStore {
         core::mem::swap(&mut events, &mut self.slots[index]);
         let first = events.iter().copied().min().map_or(0, |e| e.at().as_ps());
         self.last = first;
+        if level >= 2 && events.len() <= WAVE {
+            soon.extend(events.iter().map(|event| event.word()));
+        }
         for event in events.drain(..) {
             if event.at().as_ps() == first {
                 batch.push(event.word());

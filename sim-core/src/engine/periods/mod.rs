@@ -24,8 +24,8 @@ use crate::units::{Span, Time};
 use progress::Marks;
 use state::Pass;
 
-/// Chunks that a lane must have before it for being watched.
-const LEAST_CHUNKS: u64 = 12;
+/// Steps that a lane must have before it for being watched.
+const LEAST_STEPS: u64 = 12;
 
 /// What is kept of a state, to hold later ones against it.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) struct Trace {
 pub(super) struct Watch {
     /// Whether periods are looked for.
     on: bool,
-    /// The lane after whose chunks the state is looked at; [`NONE`] without one.
+    /// The lane after whose steps the state is looked at; [`NONE`] without one.
     pub(super) lane: u32,
     /// It has done one; or another lane is to be chosen.
     pub(super) due: bool,
@@ -132,7 +132,7 @@ impl<S: Store> Engine<S> {
         self.watch.due = self.watch.on;
     }
 
-    /// Takes the lane that has most chunks before it.
+    /// Takes the lane that has most steps before it.
     fn choose_lane(&mut self) {
         let watch = &mut self.watch;
         if watch.chosen > 0 && self.engine.events - watch.chosen < self.lanes.len() as u64 {
@@ -140,13 +140,21 @@ impl<S: Store> Engine<S> {
         }
         watch.chosen = self.engine.events.max(1);
         watch.choose = false;
-        let chunks = |lane: &LaneState| {
+        let steps = |lane: &LaneState| {
+            if lane.done {
+                return 0;
+            }
+            let (kernel, layout) = (&self.kernels[lane.kernel as usize], &self.layouts[lane.layout as usize]);
             let ops = &self.ops[lane.ops.start as usize..lane.ops.end as usize];
-            let each: u64 = ops.iter().map(|op| u64::from(op.repeat)).sum();
-            if lane.done { 0 } else { u64::from(lane.loops - lane.turn) * each }
+            let chunks: u64 = ops.iter().map(|op| u64::from(op.repeat)).sum();
+            let chunk = layout.chunk_bytes(0, 0);
+            let slices = chunk.div_ceil(layout.slice_bytes(chunk).max(1));
+            let calls = u64::from(self.programs[kernel.program as usize].iterations - kernel.iteration);
+            let now = u64::from(lane.loops - lane.turn) + (calls - 1) * u64::from(lane.loops);
+            now.saturating_mul(chunks).saturating_mul(slices)
         };
-        let most = self.lanes.iter().map(chunks).enumerate().max_by_key(|(i, n)| (*n, core::cmp::Reverse(*i)));
-        self.watch.lane = most.filter(|(_, n)| *n >= LEAST_CHUNKS).map_or(NONE, |(i, _)| i as u32);
+        let most = self.lanes.iter().map(steps).enumerate().max_by_key(|(i, n)| (*n, core::cmp::Reverse(*i)));
+        self.watch.lane = most.filter(|(_, n)| *n >= LEAST_STEPS).map_or(NONE, |(i, _)| i as u32);
     }
 
     /// Looks whether the state has come back, between two instants.
@@ -168,8 +176,9 @@ impl<S: Store> Engine<S> {
         if let Some(kept) = self.watch.kept.take() {
             if let Some(times) = self.comes_again(&kept, hash) {
                 self.leap(&kept, times);
-                return self.land(hash);
+                self.land(hash);
             }
+            // Kept also after a leap: what came again a few times can be part of a longer period.
             self.watch.kept = Some(kept);
         }
         if self.watch.since >= 2 + self.watch.looks / 4 {
@@ -199,7 +208,8 @@ impl<S: Store> Engine<S> {
             .min(end.since(now).as_ps() / period.as_ps())
             .min((self.limits.events - self.engine.events) / events)
             .min(u64::from(u32::MAX));
-        (times > 0).then_some(times)
+        // A short way is sooner played than leapt over, and a longer period may be on its way.
+        (times > 0 && times.saturating_mul(events) >= kept.state.len() as u64).then_some(times)
     }
 
     /// Goes on from a state that has come back to the last time that it will, `times` periods later.
@@ -265,9 +275,6 @@ impl<S: Store> Engine<S> {
             self.leap(&before, times);
         }
         self.watch.landed = Some(Box::new(self.image(hash)));
-        self.watch.kept = None;
-        self.watch.looks = 0;
-        self.watch.since = 0;
     }
 
     fn image(&self, hash: u64) -> Kept {

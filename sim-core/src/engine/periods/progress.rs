@@ -13,6 +13,7 @@ pub(super) struct LaneMark {
     turn: u32,
     repetition: u32,
     chunk: u32,
+    left: u64,
 }
 
 /// Where a kernel was.
@@ -38,19 +39,31 @@ enum Course {
     Loops(u32),
     /// So many repetitions of its present operation.
     Repetitions(u32),
+    /// So many bytes of its present chunk, in whole slices.
+    Slices(u64),
 }
 
 impl LaneMark {
     fn course(self, lane: &LaneState, iterations: u32) -> Option<Course> {
-        let same_place = self.repetition == lane.repetition && self.chunk == lane.chunk;
-        if self.turn == lane.turn && same_place {
+        let same_chunk = self.repetition == lane.repetition && self.chunk == lane.chunk;
+        if lane.done {
+            return (self.turn == lane.turn).then_some(Course::Stays);
+        }
+        if self.turn == lane.turn && same_chunk && self.left > lane.left && iterations == 0 {
+            let bytes = self.left - lane.left;
+            return bytes.is_multiple_of(lane.slice.max(1)).then_some(Course::Slices(bytes));
+        }
+        if self.left != lane.left {
+            return None;
+        }
+        if self.turn == lane.turn && same_chunk {
             return Some(Course::Stays);
         }
         if iterations > 0 || self.turn > lane.turn {
             return None;
         }
         if self.turn < lane.turn {
-            return same_place.then_some(Course::Loops(lane.turn - self.turn));
+            return same_chunk.then_some(Course::Loops(lane.turn - self.turn));
         }
         (self.repetition < lane.repetition).then(|| Course::Repetitions(lane.repetition - self.repetition))
     }
@@ -58,7 +71,7 @@ impl LaneMark {
 
 impl<S: Store> Engine<S> {
     pub(super) fn marks(&self) -> Marks {
-        let lane = |l: &LaneState| LaneMark { turn: l.turn, repetition: l.repetition, chunk: l.chunk };
+        let lane = |l: &LaneState| LaneMark { turn: l.turn, repetition: l.repetition, chunk: l.chunk, left: l.left };
         Marks {
             lanes: self.lanes.iter().map(lane).collect(),
             kernels: self
@@ -96,6 +109,8 @@ impl<S: Store> Engine<S> {
                     u64::from(last.saturating_sub(lane.turn) / loops)
                 }
                 Some(Course::Repetitions(count)) => self.repetitions(lane, *mark, layout) / u64::from(count),
+                // The last slice can be short, and after it comes another chunk.
+                Some(Course::Slices(bytes)) => lane.left.saturating_sub(1) / bytes,
             };
             room = room.min(more);
             if room == 0 {
@@ -136,6 +151,10 @@ impl<S: Store> Engine<S> {
                 Some(Course::Stays) => lane.busy_until += all,
                 Some(Course::Loops(loops)) => {
                     lane.turn += loops * times as u32;
+                    lane.busy_until += all;
+                }
+                Some(Course::Slices(bytes)) => {
+                    lane.left -= bytes * times;
                     lane.busy_until += all;
                 }
                 Some(Course::Repetitions(count)) => {

@@ -68,7 +68,6 @@ impl<S: Store> Engine<S> {
             let flags = u32::from(lane.done) << 1 | u32::from(lane.passed);
             pass.see(pair(lane.pc, flags))?;
             if !lane.done {
-                pass.see(lane.left)?;
                 pass.see(lane.slice)?;
             }
             pass.see(ahead(lane.busy_until, now))?;
@@ -88,13 +87,17 @@ impl<S: Store> Engine<S> {
             self.walk_conn(conn, now, pass)?;
         }
         for receiver in &self.receivers {
-            self.walk_receiver(receiver, pass)?;
+            self.walk_receiver(receiver, now, pass)?;
         }
         for junction in &self.junctions {
             pass.see(junction.waiting.len() as u64)?;
-            for (here, tail) in &junction.waiting {
-                pass.see(u64::from(*here))?;
-                pass.see(if *here > 0 { exact(*tail, now) } else { 0 })?;
+            for meeting in junction.waiting.iter() {
+                pass.see(u64::from(meeting.here) << 1 | u64::from(meeting.last))?;
+                if meeting.here > 0 {
+                    pass.see(pair(meeting.bytes, meeting.packets))?;
+                    pass.see(exact(meeting.head, now))?;
+                    pass.see(exact(meeting.tail, now))?;
+                }
             }
         }
         for link in &self.links {
@@ -129,17 +132,22 @@ impl<S: Store> Engine<S> {
         Some(())
     }
 
-    fn walk_receiver(&self, receiver: &RecvState, pass: &mut Pass<'_>) -> Option<()> {
+    fn walk_receiver(&self, receiver: &RecvState, now: Time, pass: &mut Pass<'_>) -> Option<()> {
         let reference = match self.conns.get(receiver.conn as usize) {
             Some(conn) => self.senders.get(conn.senders.start as usize).map_or(0, |s| s.posted),
             None => 0,
         };
         pass.see(pair(receiver.arrived.wrapping_sub(reference), receiver.consumed.wrapping_sub(reference)))?;
         pass.see(u64::from(receiver.waiter))?;
+        for i in 0..receiver.arrived.wrapping_sub(receiver.consumed) {
+            let arrival = &self.arrivals.items[receiver.ring.at(receiver.consumed.wrapping_add(i))];
+            pass.see(ahead(arrival.at, now))?;
+        }
         if receiver.unordered {
             for i in 0..receiver.ring.capacity() {
-                let place = receiver.ring.at(receiver.arrived.wrapping_add(i));
-                pass.see(u64::from(self.parts.items[place]))?;
+                let arrival = &self.arrivals.items[receiver.ring.at(receiver.arrived.wrapping_add(i))];
+                pass.see(u64::from(arrival.here))?;
+                pass.see(if arrival.here > 0 { ahead(arrival.at, now) } else { 0 })?;
             }
         }
         Some(())
@@ -224,11 +232,17 @@ impl<S: Store> Engine<S> {
         for slot in &mut self.slots.items {
             put_off(&mut slot.free_at);
         }
+        for arrival in &mut self.arrivals.items {
+            put_off(&mut arrival.at);
+        }
         for link in &mut self.links {
             put_off(&mut link.free);
         }
         for junction in &mut self.junctions {
-            junction.waiting.iter_mut().for_each(|(_, tail)| *tail += by);
+            for meeting in junction.waiting.iter_mut().filter(|meeting| meeting.here > 0) {
+                meeting.head += by;
+                meeting.tail += by;
+            }
         }
         for barrier in &mut self.barriers {
             put_off(&mut barrier.latest);
