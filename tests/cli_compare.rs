@@ -81,6 +81,20 @@ fn thresholds_decide_the_exit_code() {
 }
 
 #[test]
+fn a_log_is_never_replaced_by_what_is_made_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let before = fs::read(dir.path().join("own.txt")).unwrap();
+    for option in ["--write-baseline", "--junit"] {
+        let ran = compare(dir.path(), &[&["own.txt"][..], &CLUSTER, &[option, "./own.txt", "--force"]].concat());
+        assert_eq!(ran.code, 2, "{ran:?}");
+    }
+    let fit = ["fit", "own.txt", "--out", "own.txt", "--force"];
+    assert_eq!(fabricsim_in(dir.path(), &[&fit[..], &CLUSTER].concat()).code, 2);
+    assert_eq!(fs::read(dir.path().join("own.txt")).unwrap(), before);
+}
+
+#[test]
 fn a_log_without_a_comparable_row_meets_no_threshold() {
     let dir = tempfile::tempdir().unwrap();
     for (name, rows) in [

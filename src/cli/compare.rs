@@ -109,6 +109,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let before = args.baseline.as_deref().map(verdict::read).transpose()?;
     for path in [&args.write_baseline, &args.junit].into_iter().flatten() {
         output::writable(path, args.force)?;
+        output::apart(path, args.logs.iter().map(PathBuf::as_path))?;
     }
     let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
     let request = Request { input, settings: args.system.settings()?, op, interval: args.interval };

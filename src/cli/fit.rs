@@ -77,6 +77,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if let Some(path) = &args.out {
         // Before the work, so that it isn't lost because of a typing error.
         output::writable(path, args.force)?;
+        output::apart(path, args.logs.iter().map(|text| labelled(text).1))?;
     }
     let request = Request { input, settings: args.system.settings()?, op, interval: false };
     let mut notes = Vec::new();

@@ -73,6 +73,18 @@ pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether an output is none of the files that are read: those are never replaced, not even when forced.
+pub(super) fn apart<'a>(path: &Path, read: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    let Ok(own) = path.canonicalize() else { return Ok(()) };
+    if read.into_iter().any(|other| other.canonicalize().is_ok_and(|other| other == own)) {
+        let shown = shorten(&path.display().to_string());
+        let fault =
+            Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is one of the files to read"));
+        return Err(Failure::of(Exit::Usage, fault.help("give another name")));
+    }
+    Ok(())
+}
+
 /// Writes a file as a whole: to a temporary name in the same folder, then renamed. An existing file is an error unless
 /// `force` is set.
 pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
