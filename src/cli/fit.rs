@@ -128,7 +128,7 @@ fn show(args: &Args, results: &FitResults, notes: Vec<Warning>, context: &Contex
 
 /// The time of a row: out of place, unless that is an outlier beside the other one.
 fn time(row: &nccl_log::Row) -> Option<f64> {
-    let sound = |t: Option<f64>| t.filter(|t| t.is_finite() && *t > 0.0);
+    let sound = |t: Option<f64>| t.filter(|t| t.is_finite() && *t >= sim_report::compare::LEAST_US);
     let (out, inside) = (sound(row.out_of_place.map(|t| t.time_us)), sound(row.in_place.map(|t| t.time_us)));
     match (out, inside) {
         (Some(out), Some(inside)) if out > sim_report::compare::OUTLIER_RATIO * inside => Some(inside),

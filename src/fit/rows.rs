@@ -40,7 +40,7 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(tables: &'a [Measured<'a>], options: &'a Options) -> Result<Self, FitError> {
-        let sound = |(_, time): &(usize, f64)| time.is_finite() && *time > 0.0;
+        let sound = |(_, time): &(usize, f64)| time.is_finite() && *time >= sim_report::compare::LEAST_US;
         let mut rows = Vec::new();
         let mut first: HashMap<String, usize> = HashMap::new();
         for (table, of) in tables.iter().enumerate() {

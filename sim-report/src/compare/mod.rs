@@ -29,6 +29,9 @@ pub use checks::{Check, Gates, checks};
 pub use clues::{Clues, WhatIf};
 pub use stats::{Band, BandName, Missed, Summary, Thresholds};
 
+/// No call takes less, µs: what claims to is a damaged figure.
+pub const LEAST_US: f64 = 1e-3;
+
 /// A row that takes more than this many times its twin of the other placement is an outlier.
 pub const OUTLIER_RATIO: f64 = 1.5;
 
@@ -154,7 +157,7 @@ impl LogComparison {
             let inside = row.in_place.map(|t| t.time_us);
             for (placement, own, twin) in [(Placement::OutOfPlace, out, inside), (Placement::InPlace, inside, out)] {
                 let Some(measured_us) = own else { continue };
-                let usable = row.bytes.get() > 0 && measured_us > 0.0;
+                let usable = row.bytes.get() > 0 && measured_us >= LEAST_US;
                 let prediction = if usable { predict(row.bytes, placement) } else { None };
                 let Some(p) = prediction.filter(|p| p.time_us.is_finite() && p.time_us > 0.0) else {
                     skipped += 1;
