@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sim_collectives::Request;
-use sim_collectives::timing::Origin;
+use sim_collectives::timing::{Key, Origin};
 use sim_core::outcome::StopReason;
 
 use crate::scenario::Loaded;
@@ -60,8 +60,8 @@ pub struct Options {
 /// A fitted parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
-    /// Its name.
-    pub name: String,
+    /// Which it is.
+    pub key: Key,
     /// The value before.
     pub before: f64,
     /// Where that came from.
@@ -114,8 +114,8 @@ pub struct Outcome {
     pub scatter: f64,
     /// Per cluster its rows, with `after` by the parameters that the other clusters' rows give; empty with one cluster.
     pub held_out: Vec<(String, Vec<Row>)>,
-    /// Parameters that predictions of the rows asked for and that were not fitted: name, value and origin.
-    pub kept: Vec<(String, f64, Origin)>,
+    /// Parameters that predictions of the rows asked for and that were not fitted: with value and origin.
+    pub kept: Vec<(Key, f64, Origin)>,
     /// Simulations that it took.
     pub simulations: usize,
 }
@@ -136,8 +136,6 @@ pub enum FitError {
     Unknown {
         /// The name.
         name: String,
-        /// All names.
-        all: Vec<String>,
     },
     /// Bounds of a parameter that is not fitted, or that are none.
     #[error("the bounds of `{name}` cannot be {} to {}", bounds.low, bounds.high)]
@@ -151,10 +149,10 @@ pub enum FitError {
     #[error("the rows cannot tell {}", names(.0))]
     Obscure(Vec<Obscure>),
     /// A parameter that has another built-in value for one table than for another.
-    #[error("`{name}` is {} in the model of `{}` and {} in that of `{}`", .tables.0.1, .tables.0.0, .tables.1.1, .tables.1.0)]
+    #[error("`{key}` is {} in the model of `{}` and {} in that of `{}`", .tables.0.1, .tables.0.0, .tables.1.1, .tables.1.0)]
     Unlike {
         /// The parameter.
-        name: String,
+        key: Key,
         /// The two tables and their values.
         tables: Box<((String, f64), (String, f64))>,
     },
@@ -179,7 +177,7 @@ pub enum FitError {
 }
 
 fn names(list: &[Obscure]) -> String {
-    let names: Vec<String> = list.iter().map(|o| format!("`{}`", o.name)).collect();
+    let names: Vec<String> = list.iter().map(|o| format!("`{}`", o.key)).collect();
     names.join(", ")
 }
 
@@ -191,11 +189,11 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
     let mut world = World::new(tables, options)?;
     let all: Vec<usize> = (0..world.rows.len()).collect();
     let before = world.times(&world.start(), &all)?;
-    let names = world.choose(options)?;
-    let (names, left_out) = tellable(&mut world, names, &all, &options.parameters)?;
-    let solved = solve::solve(&world, &names, &all)?;
+    let keys = world.choose(options)?;
+    let (keys, left_out) = tellable(&mut world, keys, &all, &options.parameters)?;
+    let solved = solve::solve(&world, &keys, &all)?;
     let after = world.times(&solved.values, &all)?;
-    let known = identify::errors(&world, &names, &solved, &all)?;
+    let known = identify::errors(&world, &keys, &solved, &all)?;
     let row = |(i, (before, after)): (usize, (&f64, &f64))| world.row(i, *before, *after);
     let rows: Vec<Row> = before.iter().zip(&after).enumerate().map(row).collect();
 
@@ -206,8 +204,8 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
     for cluster in clusters.iter().filter(|_| clusters.len() > 1) {
         let (own, others): (Vec<usize>, Vec<usize>) =
             all.iter().partition(|i| tables[world.rows[**i].table].cluster == *cluster);
-        let (names, _) = tellable(&mut world, names.clone(), &others, &[]).unwrap_or_default();
-        let values = match solve::solve(&world, &names, &others) {
+        let (keys, _) = tellable(&mut world, keys.clone(), &others, &[]).unwrap_or_default();
+        let values = match solve::solve(&world, &keys, &others) {
             Ok(solved) => solved.values,
             // The others alone can't tell anything.
             Err(FitError::Rows { .. } | FitError::Obscure(_)) => world.start(),
@@ -217,7 +215,7 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
         let rows = own.iter().zip(after).map(|(i, after)| world.row(*i, before[*i], after)).collect();
         held_out.push(((*cluster).to_owned(), rows));
     }
-    let kept = world.asked_for().filter(|p| !names.contains(&p.name)).map(|p| (p.name.clone(), p.value, p.origin));
+    let kept = world.asked_for().filter(|p| !keys.contains(&p.key)).map(|p| (p.key, p.value, p.origin));
     Ok(Outcome {
         kept: kept.collect(),
         parameters: known.parameters,
@@ -230,35 +228,35 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
     })
 }
 
-/// Those of `names` that the rows can tell. All of `named` have to be.
+/// Those of `keys` that the rows can tell. All of `named` have to be.
 fn tellable(
     world: &mut World<'_>,
-    mut names: Vec<String>,
+    mut keys: Vec<Key>,
     rows: &[usize],
     named: &[String],
-) -> Result<(Vec<String>, Vec<Obscure>), FitError> {
+) -> Result<(Vec<Key>, Vec<Obscure>), FitError> {
     let mut left_out = Vec::new();
-    let by_name = |name: &str| named.iter().any(|n| n == name);
+    let by_name = |key: Key| named.iter().any(|n| n == key.name());
     loop {
-        let most = |name: &str| if by_name(name) { identify::MOST } else { identify::MOST_UNASKED };
-        let found = identify::obscure(world, &names, rows, most)?;
+        let most = |key: Key| if by_name(key) { identify::MOST } else { identify::MOST_UNASKED };
+        let found = identify::obscure(world, &keys, rows, most)?;
         if found.is_empty() {
             break;
         }
         // One at a time: without it, others may be clear.
-        let Some(worst) = found.iter().find(|o| !by_name(&o.name)) else { return Err(FitError::Obscure(found)) };
-        names.retain(|n| *n != worst.name);
+        let Some(worst) = found.iter().find(|o| !by_name(o.key)) else { return Err(FitError::Obscure(found)) };
+        keys.retain(|key| *key != worst.key);
         left_out.push(worst.clone());
     }
-    if rows.len() <= names.len() {
-        return Err(FitError::Rows { rows: rows.len(), parameters: names.len() });
+    if rows.len() <= keys.len() {
+        return Err(FitError::Rows { rows: rows.len(), parameters: keys.len() });
     }
-    if names.is_empty() {
+    if keys.is_empty() {
         return Err(if left_out.is_empty() {
             FitError::Rows { rows: rows.len(), parameters: 0 }
         } else {
             FitError::Obscure(left_out)
         });
     }
-    Ok((names, left_out))
+    Ok((keys, left_out))
 }

@@ -244,7 +244,7 @@ impl Loaded {
     #[must_use]
     pub fn network(&self) -> Network {
         let timing = self.timing();
-        profile::network(&self.fabric, |kind| timing.link_share(kind))
+        profile::network(&self.fabric, |kind| timing.parameter(kind.share()).value)
     }
 
     /// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.

@@ -6,8 +6,9 @@
 
 use sim_core::units::Span;
 
+use crate::call::Group;
 use crate::plan::Plan;
-use crate::timing::Timing;
+use crate::timing::{Key, Timing};
 
 /// How a benchmark starts its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,20 +33,20 @@ impl Launch {
             return Span::ZERO;
         }
         let messages = plan.messages();
-        let us = timing.ask("launch.host_us")
-            + timing.ask("launch.message_us") * f64::from(messages.local)
-            + timing.ask("network.message_us") * f64::from(messages.remote);
+        let of = |count: u32, key: Key| if count > 0 { timing.ask(key) * f64::from(count) } else { 0.0 };
+        let us = timing.ask(Key::LaunchHost)
+            + of(messages.local, Key::LaunchMessage)
+            + of(messages.remote, Key::NetworkMessage);
         // The thread that serves the network is woken once for all.
-        let wake = if messages.remote > 0 { timing.ask("network.wake_us") } else { 0.0 };
+        let wake = if messages.remote > 0 { timing.ask(Key::NetworkWake) } else { 0.0 };
         Span::from_us_f64(us * f64::from(self.gpus_per_thread.max(1)) + wake)
     }
 
-    /// Time from the start of a kernel to its first operation.
+    /// Time from the start of one of the library's kernels to its first operation.
     #[must_use]
-    pub fn kernel_time(self, timing: &Timing, group: &str) -> Span {
-        let started = timing.ask(&format!("{group}.kernel_us"));
-        let us = if self.graph && group == "launch" { timing.ask("launch.graph_us").min(started) } else { started };
-        Span::from_us_f64(us)
+    pub fn kernel_time(self, timing: &Timing) -> Span {
+        let started = timing.span(Key::LaunchKernel);
+        if self.graph { timing.span(Key::LaunchGraph).min(started) } else { started }
     }
 }
 
@@ -56,4 +57,13 @@ pub struct Messages {
     pub local: u32,
     /// To and from other nodes.
     pub remote: u32,
+}
+
+impl Messages {
+    /// One to, or from, every other rank of the group, seen from a rank of the smallest node.
+    #[must_use]
+    pub fn with_all(group: &Group) -> Self {
+        let near = group.nodes().iter().map(Vec::len).min().unwrap_or(1) as u32;
+        Self { local: near.saturating_sub(1), remote: group.ranks().saturating_sub(near) }
+    }
 }

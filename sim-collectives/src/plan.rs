@@ -398,26 +398,7 @@ impl Plan {
     /// Sends and receives of the busiest rank, if the call is made of them.
     #[must_use]
     pub fn messages(&self) -> Messages {
-        use Operation::{AllToAll, AllToAllV, Combine, Dispatch, Gather, Scatter, SendRecv};
-        // Other ways to do these operations are kernels of their own, which the library's sends and receives say nothing of.
-        if !matches!(self.algorithm, "pairwise" | "sendrecv" | "gather" | "scatter") {
-            return Messages::default();
-        }
-        let group = &self.call.group;
-        let n = group.ranks();
-        let near = group.nodes().iter().map(Vec::len).min().unwrap_or(1) as u32;
-        let all = Messages { local: near.saturating_sub(1), remote: n.saturating_sub(near) };
-        match self.operation {
-            // Both ends of a shift by one.
-            SendRecv => match (group.nodes().len(), near) {
-                (1, _) => Messages { local: 2, remote: 0 },
-                (_, 1) => Messages { local: 0, remote: 2 },
-                _ => Messages { local: 1, remote: 1 },
-            },
-            AllToAll | AllToAllV | Dispatch | Combine => Messages { local: 2 * all.local, remote: 2 * all.remote },
-            Gather | Scatter => all,
-            _ => Messages::default(),
-        }
+        algorithms::by_name(self.algorithm).map_or(Messages::default(), |algorithm| algorithm.messages(&self.call))
     }
 
     /// The lanes of the call, for checks and drawings.
@@ -448,11 +429,10 @@ impl Plan {
             between_nodes: self.call.group.nodes().len() > 1,
             planned_gbps: planned,
         });
-        let group = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
-            Some(Cut::Whole(group)) => group,
-            _ => "launch",
+        let kernel = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
+            Some(Cut::Whole(key)) => machine.timing.span(key),
+            _ => machine.launch.kernel_time(&machine.timing),
         };
-        let kernel = machine.launch.kernel_time(&machine.timing, group);
         let mut lowering = Lowering::new(machine, timing, self.protocol, SEGMENT, kernel);
         if let Some(algorithm) = algorithms::by_name(self.algorithm) {
             algorithm.write(self.operation, &self.call, &mut lowering);

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::timing::{Origin, Parameter};
+use crate::timing::{Origin, Parameter, Unit};
 
 /// The embedded data.
 const DATA: &str = include_str!("../data/spread.toml");
@@ -93,7 +93,7 @@ impl Spread {
         if let Some(share) = parameter.spread {
             return Self { share, us: 0.0 };
         }
-        let (name, origin) = (&parameter.name, parameter.origin);
+        let (name, origin) = (parameter.name(), parameter.origin);
         let named = file().parameter.iter().find(|p| name.starts_with(&p.name));
         let share = named.and_then(|p| p.share.of(origin)).or(file().origin.of(origin)).unwrap_or(0.0);
         Self { share, us: named.map_or(0.0, |p| p.us) }
@@ -101,13 +101,11 @@ impl Spread {
 
     /// The value of a parameter that is slower by one standard deviation: times up, rates and shares down.
     #[must_use]
-    pub fn slower(self, name: &str, value: f64) -> f64 {
-        if name.ends_with("_us") {
-            value * self.share.exp() + self.us
-        } else if name.ends_with("_share") {
-            (value * (-self.share).exp()).max(0.01)
-        } else {
-            value * (-self.share).exp()
+    pub fn slower(self, unit: Unit, value: f64) -> f64 {
+        match unit {
+            Unit::Us => value * self.share.exp() + self.us,
+            Unit::Share => (value * (-self.share).exp()).max(0.01),
+            Unit::GbytePerSecond => value * (-self.share).exp(),
         }
     }
 }
@@ -179,10 +177,10 @@ mod tests {
                     assert!(
                         (0.0..1.0).contains(&spread.share) && (0.0..1.0).contains(&spread.us),
                         "{}: {spread:?}",
-                        p.name
+                        p.key
                     );
-                    let slower = spread.slower(&p.name, p.value);
-                    assert!(if p.name.ends_with("_us") { slower >= p.value } else { slower <= p.value }, "{}", p.name);
+                    let slower = spread.slower(p.key.unit(), p.value);
+                    assert!(if p.key.unit() == Unit::Us { slower >= p.value } else { slower <= p.value }, "{}", p.key);
                 }
             }
         }

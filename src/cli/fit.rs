@@ -5,6 +5,7 @@ mod file;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use sim_collectives::timing::Key;
 use sim_core::outcome::StopReason;
 use sim_report::compare::{Band, LogComparison, Placement};
 use sim_report::nccl_log;
@@ -172,8 +173,8 @@ fn failure(error: &FitError, cases: &[(String, String, Case)]) -> Failure {
             Failure::of(Exit::Unreadable, fault.help(help))
         }
         FitError::Rows { .. } => usage(Code::Unidentified, Some("give more sizes, or fit fewer parameters".to_owned())),
-        FitError::Unknown { name, all } => {
-            usage(Code::BadArgument, suggest(name, all.iter().map(String::as_str)).into())
+        FitError::Unknown { name } => {
+            usage(Code::BadArgument, suggest(name, Key::ALL.iter().map(|key| key.name())).into())
         }
         FitError::Bounds { .. } => {
             let help = "a parameter that is fitted, and zero or more (above zero for rates, at most 1 for shares), low before high";
@@ -182,8 +183,8 @@ fn failure(error: &FitError, cases: &[(String, String, Case)]) -> Failure {
         FitError::Obscure(list) => {
             let mut fault = Diagnostic::new(Code::Unidentified, error.to_string());
             for o in list {
-                fault = fault.note(format!("{}: {}", o.name, o.reason()));
-                fault = fault.help(format!("{}: give {}", o.name, o.needs));
+                fault = fault.note(format!("{}: {}", o.key, o.reason()));
+                fault = fault.help(format!("{}: give {}", o.key, o.needs));
             }
             Failure::of(Exit::Usage, fault.help("or leave them out of --parameters"))
         }
@@ -233,7 +234,7 @@ fn results(tables: &[Measured<'_>], outcome: &Outcome) -> FitResults {
             .parameters
             .iter()
             .map(|p| FitParameter {
-                name: p.name.clone(),
+                name: p.key.to_string(),
                 before: p.before,
                 before_origin: p.origin.name().to_owned(),
                 value: p.value,
@@ -249,8 +250,8 @@ fn results(tables: &[Measured<'_>], outcome: &Outcome) -> FitResults {
             .correlations
             .iter()
             .map(|c| FitCorrelation {
-                a: c.a.clone(),
-                b: c.b.clone(),
+                a: c.a.to_string(),
+                b: c.b.to_string(),
                 correlation: c.value,
                 hard_to_tell: c.value.abs() > identify::HARD,
             })
@@ -258,13 +259,13 @@ fn results(tables: &[Measured<'_>], outcome: &Outcome) -> FitResults {
         left_out: outcome
             .left_out
             .iter()
-            .map(|o| FitLeftOut { name: o.name.clone(), reason: o.reason(), needs: o.needs.to_owned() })
+            .map(|o| FitLeftOut { name: o.key.to_string(), reason: o.reason(), needs: o.needs.to_owned() })
             .collect(),
         kept: outcome
             .kept
             .iter()
-            .map(|(name, value, origin)| ParameterResult {
-                name: name.clone(),
+            .map(|(key, value, origin)| ParameterResult {
+                name: key.to_string(),
                 value: *value,
                 origin: origin.name().to_owned(),
                 source: String::new(),

@@ -1,5 +1,7 @@
 //! Which parameters are fitted where nothing is said, how far they may go, and which rows would tell them.
 
+use sim_collectives::timing::{Key, Unit};
+
 /// Where a parameter may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
@@ -10,16 +12,14 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The usual bounds of the parameter `name` that is `value` by default: times from 0 to eight times that, and at least
+    /// The usual bounds of a parameter of this unit that is `value` by default: times from 0 to eight times that, and at least
     /// to 5 µs; rates from a quarter to four times; shares from 0.3 to 1.
     #[must_use]
-    pub fn usual(name: &str, value: f64) -> Self {
-        if name.ends_with("_share") {
-            Self { low: 0.3, high: 1.0 }
-        } else if name.ends_with("_us") {
-            Self { low: 0.0, high: (8.0 * value).max(5.0) }
-        } else {
-            Self { low: value / 4.0, high: value * 4.0 }
+    pub fn usual(unit: Unit, value: f64) -> Self {
+        match unit {
+            Unit::Share => Self { low: 0.3, high: 1.0 },
+            Unit::Us => Self { low: 0.0, high: (8.0 * value).max(5.0) },
+            Unit::GbytePerSecond => Self { low: value / 4.0, high: value * 4.0 },
         }
     }
 
@@ -37,27 +37,27 @@ impl Bounds {
 
 /// What is fitted where nothing is said, as far as predictions of the rows ask for it and the rows can tell it: launch floor,
 /// latencies of a step, costs of a step, rates of a channel, and what the network carries.
-pub const STANDARD: &[&str] = &[
-    "launch.kernel_us",
-    "nvlink.ll_us",
-    "pcie.ll_us",
-    "network.ll_us",
-    "ring_ll.thread_us",
-    "ring_ll.rate_gbps",
-    "tree_ll.thread_us",
-    "network.ll128_us",
-    "ring_ll128.rate_gbps",
-    "tree_ll128.rate_gbps",
-    "nvls.loop_us",
-    "nvls.rate_gbps",
-    "nvls_tree.loop_us",
-    "nvls_tree.rate_gbps",
-    "simple.step_us",
-    "simple.rate_gbps",
-    "network.simple_us",
-    "p2p.step_us",
-    "p2p.rate_gbps",
-    "link.network_share",
+pub const STANDARD: &[Key] = &[
+    Key::LaunchKernel,
+    Key::NvlinkLl,
+    Key::PcieLl,
+    Key::NetworkLl,
+    Key::RingLlThread,
+    Key::RingLlRate,
+    Key::TreeLlThread,
+    Key::NetworkLl128,
+    Key::RingLl128Rate,
+    Key::TreeLl128Rate,
+    Key::NvlsLoop,
+    Key::NvlsRate,
+    Key::NvlsTreeLoop,
+    Key::NvlsTreeRate,
+    Key::SimpleStep,
+    Key::SimpleRate,
+    Key::NetworkSimple,
+    Key::P2pStep,
+    Key::P2pRate,
+    Key::LinkNetworkShare,
 ];
 
 /// Rows that tell a parameter, by the beginning of its name; the first that fits counts.
@@ -94,11 +94,11 @@ const NEEDS: &[(&str, &str)] = &[
     ("copy_engine.", "runs with copy engines"),
 ];
 
-/// Rows that would tell the parameter `name`.
+/// Rows that would tell a parameter.
 #[must_use]
-pub fn needs(name: &str) -> &'static str {
+pub fn needs(key: Key) -> &'static str {
     NEEDS
         .iter()
-        .find(|(start, _)| name.starts_with(start))
+        .find(|(start, _)| key.name().starts_with(start))
         .map_or("runs in which it takes a large part of the time", |n| n.1)
 }

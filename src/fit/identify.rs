@@ -6,6 +6,7 @@
 //! them in the same way.
 
 use nalgebra::{DMatrix, DVector};
+use sim_collectives::timing::Key;
 
 use super::bounds::needs;
 use super::rows::World;
@@ -27,12 +28,12 @@ pub const HARD: f64 = 0.9;
 /// A parameter that the rows can't tell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Obscure {
-    /// Its name.
-    pub name: String,
+    /// Which it is.
+    pub key: Key,
     /// Most that a doubling of it changes any row, as a part of its time; about.
     pub effect: f64,
     /// The parameter whose changes look most like its own, if that is why, and how much alike (−1 to 1).
-    pub like: Option<(String, f64)>,
+    pub like: Option<(Key, f64)>,
     /// Rows that would tell.
     pub needs: &'static str,
 }
@@ -53,9 +54,9 @@ impl Obscure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlation {
     /// One parameter.
-    pub a: String,
+    pub a: Key,
     /// The other.
-    pub b: String,
+    pub b: Key,
     /// −1 to 1.
     pub value: f64,
 }
@@ -79,37 +80,37 @@ fn inverse(j: &DMatrix<f64>) -> DMatrix<f64> {
     svd.pseudo_inverse(1e-15).unwrap_or_else(|_| DMatrix::identity(n, n) * f64::MAX.sqrt())
 }
 
-/// Those of `names` that `rows` can't tell at the values before, the worst first.
+/// Those of `keys` that `rows` can't tell at the values before, the worst first.
 pub(super) fn obscure(
     world: &World<'_>,
-    names: &[String],
+    keys: &[Key],
     rows: &[usize],
-    most: impl Fn(&str) -> f64,
+    most: impl Fn(Key) -> f64,
 ) -> Result<Vec<Obscure>, FitError> {
-    if names.is_empty() || rows.is_empty() {
+    if keys.is_empty() || rows.is_empty() {
         return Ok(Vec::new());
     }
     let mut start = world.start();
-    for name in names {
-        let bounds = world.bounds(name);
-        let value = start[name].clamp(bounds.low, bounds.high);
-        start.insert(name.clone(), value);
+    for key in keys {
+        let bounds = world.bounds(*key);
+        let value = start[key].clamp(bounds.low, bounds.high);
+        start.insert(*key, value);
     }
-    let (_, j) = derivatives(world, names, &start, rows, logarithm)?;
+    let (_, j) = derivatives(world, keys, &start, rows, logarithm)?;
     let covariance = inverse(&j);
     let error = |i: usize| SCATTER * covariance[(i, i)].max(0.0).sqrt();
     let mut found: Vec<(f64, Obscure)> = Vec::new();
-    for (i, name) in names.iter().enumerate().filter(|(i, name)| error(*i) > most(name)) {
+    for (i, key) in keys.iter().copied().enumerate().filter(|(i, key)| error(*i) > most(*key)) {
         let alone = SCATTER / j.column(i).norm();
         let alike = |k: usize| {
             let product = j.column(i).norm() * j.column(k).norm();
             if product > 0.0 { j.column(i).dot(&j.column(k)) / product } else { 0.0 }
         };
-        let others = (0..names.len()).filter(|k| *k != i);
+        let others = (0..keys.len()).filter(|k| *k != i);
         let nearest = others.max_by(|a, b| alike(*a).abs().total_cmp(&alike(*b).abs()));
-        let like = nearest.filter(|_| alone <= most(name)).map(|k| (names[k].clone(), alike(k)));
+        let like = nearest.filter(|_| alone <= most(key)).map(|k| (keys[k], alike(k)));
         let effect = j.column(i).amax();
-        found.push((error(i), Obscure { name: name.clone(), effect, like, needs: needs(name) }));
+        found.push((error(i), Obscure { key, effect, like, needs: needs(key) }));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     Ok(found.into_iter().map(|f| f.1).collect())
@@ -129,11 +130,11 @@ pub fn t90(freedom: usize) -> f64 {
 }
 
 /// Standard errors and correlations at the best values.
-pub(super) fn errors(world: &World<'_>, names: &[String], solved: &Solved, rows: &[usize]) -> Result<Known, FitError> {
+pub(super) fn errors(world: &World<'_>, keys: &[Key], solved: &Solved, rows: &[usize]) -> Result<Known, FitError> {
     let values = &solved.values;
-    let free: Vec<String> = names.iter().filter(|n| !world.bounds(n).ends_at(values[*n])).cloned().collect();
+    let free: Vec<Key> = keys.iter().copied().filter(|key| !world.bounds(*key).ends_at(values[key])).collect();
     let (residuals, j) = derivatives(world, &free, values, rows, super::solve::residual)?;
-    let freedom = rows.len().saturating_sub(names.len()).max(1);
+    let freedom = rows.len().saturating_sub(keys.len()).max(1);
     let scatter = (residuals.norm_squared() / freedom as f64).sqrt();
     let covariance = if free.is_empty() { DMatrix::zeros(0, 0) } else { inverse(&j) };
     let deviation: DVector<f64> = covariance.diagonal().map(|v: f64| v.max(0.0).sqrt());
@@ -141,16 +142,16 @@ pub(super) fn errors(world: &World<'_>, names: &[String], solved: &Solved, rows:
     for a in 0..free.len() {
         for b in a + 1..free.len() {
             let value = covariance[(a, b)] / (deviation[a] * deviation[b]);
-            correlations.push(Correlation { a: free[a].clone(), b: free[b].clone(), value: value.clamp(-1.0, 1.0) });
+            correlations.push(Correlation { a: free[a], b: free[b], value: value.clamp(-1.0, 1.0) });
         }
     }
-    let parameters = names.iter().map(|name| {
-        let ((before, origin), bounds, value) = (world.parameter(name), world.bounds(name), values[name]);
-        let place = free.iter().position(|n| n == name);
+    let parameters = keys.iter().map(|key| {
+        let ((before, origin), bounds, value) = (world.parameter(*key), world.bounds(*key), values[key]);
+        let place = free.iter().position(|k| k == key);
         let error = place.map(|i| scatter * deviation[i] * bounds.scale(value));
         let half = error.map_or(0.0, |e| e * t90(freedom));
         let interval = ((value - half).max(bounds.low), (value + half).min(bounds.high));
-        Fitted { name: name.clone(), before, origin, value, error, interval, bounds }
+        Fitted { key: *key, before, origin, value, error, interval, bounds }
     });
     Ok(Known { parameters: parameters.collect(), correlations, scatter })
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
-use sim_collectives::timing::{Origin, Parameter};
+use sim_collectives::timing::{Key, Origin, Parameter, Unit};
 use sim_core::engine;
 use sim_core::outcome::StopReason;
 use sim_core::units::Time;
@@ -14,8 +14,8 @@ use super::bounds::{Bounds, STANDARD};
 use super::{FitError, Measured, Options};
 use crate::simulate::predict_with;
 
-/// Values of parameters by name.
-pub(super) type Values = BTreeMap<String, f64>;
+/// Values of parameters.
+pub(super) type Values = BTreeMap<Key, f64>;
 
 /// A measured row.
 pub(super) struct Observation {
@@ -24,8 +24,8 @@ pub(super) struct Observation {
     pub(super) measured: f64,
     /// The first row that is the same call on the same cluster, and so has the same prediction.
     twin: usize,
-    /// Names of the parameters that its prediction asks for.
-    asks: Vec<String>,
+    /// The parameters that its prediction asks for.
+    asks: Vec<Key>,
 }
 
 /// The rows with what their predictions need.
@@ -71,11 +71,8 @@ impl<'a> World<'a> {
         self.alike(&models)?;
         // The values before are those of the model that asks: another transport's stand in others.
         for row in &self.rows {
-            for name in &row.asks {
-                let own = models[row.table].iter().find(|p| p.name == *name);
-                if let (Some(own), Some(p)) = (own, self.start.iter_mut().find(|p| p.name == *name)) {
-                    p.clone_from(own);
-                }
+            for key in &row.asks {
+                self.start[*key as usize].clone_from(&models[row.table][*key as usize]);
             }
         }
         let start = self.start();
@@ -89,15 +86,15 @@ impl<'a> World<'a> {
 
     /// Parameters that rows of several tables ask for have one value in all their models.
     fn alike(&self, models: &[Vec<Parameter>]) -> Result<(), FitError> {
-        let mut seen: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+        let mut seen: BTreeMap<Key, (usize, f64)> = BTreeMap::new();
         for row in &self.rows {
-            for name in &row.asks {
-                let value = models[row.table].iter().find(|p| p.name == *name).map_or(0.0, |p| p.value);
-                let (table, first) = *seen.entry(name).or_insert((row.table, value));
+            for key in row.asks.iter().copied() {
+                let value = models[row.table][key as usize].value;
+                let (table, first) = *seen.entry(key).or_insert((row.table, value));
                 if first != value {
                     let of = |table: usize, value: f64| (self.tables[table].name.clone(), value);
                     let tables = Box::new((of(table, first), of(row.table, value)));
-                    return Err(FitError::Unlike { name: name.clone(), tables });
+                    return Err(FitError::Unlike { key, tables });
                 }
             }
         }
@@ -106,56 +103,58 @@ impl<'a> World<'a> {
 
     /// The values before.
     pub(super) fn start(&self) -> Values {
-        self.start.iter().map(|p| (p.name.clone(), p.value)).collect()
+        self.start.iter().map(|p| (p.key, p.value)).collect()
     }
 
-    pub(super) fn parameter(&self, name: &str) -> (f64, Origin) {
-        self.start.iter().find(|p| p.name == name).map_or((0.0, Origin::Assumed), |p| (p.value, p.origin))
+    pub(super) fn parameter(&self, key: Key) -> (f64, Origin) {
+        let p = &self.start[key as usize];
+        (p.value, p.origin)
     }
 
-    pub(super) fn bounds(&self, name: &str) -> Bounds {
-        let given = self.options.bounds.iter().find(|(n, _)| n == name).map(|(_, b)| *b);
-        given.unwrap_or_else(|| Bounds::usual(name, self.parameter(name).0))
+    pub(super) fn bounds(&self, key: Key) -> Bounds {
+        let given = self.options.bounds.iter().find(|(name, _)| name == key.name()).map(|(_, b)| *b);
+        given.unwrap_or_else(|| Bounds::usual(key.unit(), self.parameter(key).0))
     }
 
     /// The parameters that some row asks for.
     pub(super) fn asked_for(&self) -> impl Iterator<Item = &Parameter> {
-        let asked: BTreeSet<&String> = self.rows.iter().flat_map(|r| &r.asks).collect();
-        self.start.iter().filter(move |p| asked.contains(&p.name))
+        let asked: BTreeSet<Key> = self.rows.iter().flat_map(|r| r.asks.iter().copied()).collect();
+        self.start.iter().filter(move |p| asked.contains(&p.key))
     }
 
     /// Whether the prediction of a row asks for a parameter.
-    pub(super) fn asks(&self, row: usize, name: &str) -> bool {
-        self.rows[row].asks.iter().any(|n| n == name)
+    pub(super) fn asks(&self, row: usize, key: Key) -> bool {
+        self.rows[row].asks.contains(&key)
     }
 
     /// The parameters to fit, in the model's order.
-    pub(super) fn choose(&self, options: &Options) -> Result<Vec<String>, FitError> {
-        let mut names: Vec<String> = Vec::new();
+    pub(super) fn choose(&self, options: &Options) -> Result<Vec<Key>, FitError> {
+        let mut keys: Vec<Key> = Vec::new();
         for wanted in &options.parameters {
-            let of_group = |p: &&Parameter| p.name == *wanted || p.name.split('.').next() == Some(wanted);
-            let found: Vec<String> = self.start.iter().filter(of_group).map(|p| p.name.clone()).collect();
-            if found.is_empty() {
-                let all = self.start.iter().map(|p| p.name.clone()).collect();
-                return Err(FitError::Unknown { name: wanted.clone(), all });
+            let before = keys.len();
+            keys.extend(Key::ALL.iter().filter(|key| key.name() == wanted || key.group() == wanted));
+            if keys.len() == before {
+                return Err(FitError::Unknown { name: wanted.clone() });
             }
-            names.extend(found);
         }
         if options.parameters.is_empty() {
-            names = self.asked_for().map(|p| p.name.clone()).filter(|n| STANDARD.contains(&n.as_str())).collect();
+            keys = self.asked_for().map(|p| p.key).filter(|key| STANDARD.contains(key)).collect();
         }
         for (name, bounds) in &options.bounds {
             let sound =
                 bounds.low.is_finite() && bounds.high.is_finite() && 0.0 <= bounds.low && bounds.low < bounds.high;
-            let positive = name.ends_with("_us") || bounds.low > 0.0;
-            let share = !name.ends_with("_share") || (bounds.low >= 0.01 && bounds.high <= 1.0);
-            if !names.contains(name) || !sound || !positive || !share {
+            let within = |key: &Key| match key.unit() {
+                Unit::Us => true,
+                Unit::GbytePerSecond => bounds.low > 0.0,
+                Unit::Share => bounds.low >= 0.01 && bounds.high <= 1.0,
+            };
+            if !sound || !keys.iter().any(|key| key.name() == name && within(key)) {
                 return Err(FitError::Bounds { name: name.clone(), bounds: *bounds });
             }
         }
-        names.sort_by_key(|n| self.start.iter().position(|p| p.name == *n));
-        names.dedup();
-        Ok(names)
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
     }
 
     pub(super) fn row(&self, row: usize, before: f64, after: f64) -> super::Row {
@@ -170,7 +169,7 @@ impl<'a> World<'a> {
     fn key(&self, row: usize, values: &Values) -> (usize, Vec<u64>) {
         (
             self.rows[row].twin,
-            self.rows[row].asks.iter().map(|name| values.get(name).map_or(0, |v| v.to_bits())).collect(),
+            self.rows[row].asks.iter().map(|key| values.get(key).map_or(0, |v| v.to_bits())).collect(),
         )
     }
 
@@ -196,18 +195,18 @@ impl<'a> World<'a> {
     }
 
     /// Plays rows: time and the parameters asked for.
-    fn play(&self, values: &Values, rows: &[usize]) -> Result<Vec<(f64, Vec<String>)>, FitError> {
+    fn play(&self, values: &Values, rows: &[usize]) -> Result<Vec<(f64, Vec<Key>)>, FitError> {
         // Large sizes take longest; begun first, they leave no thread idle at the end.
         let mut order: Vec<usize> = rows.to_vec();
         let bytes = |row: &usize| self.tables[self.rows[*row].table].rows[self.rows[*row].place].0.bytes;
         order.sort_by_key(|row| (core::cmp::Reverse(bytes(row)), *row));
-        let played: HashMap<usize, Result<(f64, Vec<String>), FitError>> =
+        let played: HashMap<usize, Result<(f64, Vec<Key>), FitError>> =
             order.par_iter().with_max_len(1).map(|row| (*row, self.one(values, *row))).collect();
         let mut played = played;
         rows.iter().map(|row| played.remove(row).unwrap_or_else(|| self.one(values, *row))).collect()
     }
 
-    fn one(&self, values: &Values, row: usize) -> Result<(f64, Vec<String>), FitError> {
+    fn one(&self, values: &Values, row: usize) -> Result<(f64, Vec<Key>), FitError> {
         let of = &self.rows[row];
         let table = &self.tables[of.table];
         let stopped = |reason| FitError::Stopped { table: table.name.clone(), reason };
@@ -224,10 +223,10 @@ impl<'a> World<'a> {
         let played = predict_with(table.loaded, table.ranks, &table.rows[of.place].0, table.calls, limits, |timing| {
             for p in &self.start {
                 // A value that a table's model has of its own stays, unless it is one of those that change.
-                match values.get(&p.name) {
+                match values.get(&p.key) {
                     Some(value) if *value != p.value => {
-                        let set = timing.set(&p.name, *value, Origin::Fitted, "fit");
-                        debug_assert!(set.is_ok(), "{} = {value}", p.name);
+                        let set = timing.set(p.key, *value, Origin::Fitted, "fit");
+                        debug_assert!(set.is_ok(), "{} = {value}", p.key);
                     }
                     _ => {}
                 }

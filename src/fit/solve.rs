@@ -2,6 +2,7 @@
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::{DMatrix, DVector, Dyn, Owned};
+use sim_collectives::timing::Key;
 
 use super::bounds::Bounds;
 use super::rows::{Values, World};
@@ -24,7 +25,7 @@ pub(super) fn residual(predicted: f64, measured: f64) -> f64 {
 /// Residuals of `rows`, and their derivatives by the parameters on the scale of [`Bounds::scale`].
 pub(super) fn derivatives(
     world: &World<'_>,
-    names: &[String],
+    keys: &[Key],
     values: &Values,
     rows: &[usize],
     of: impl Fn(f64, f64) -> f64,
@@ -34,15 +35,15 @@ pub(super) fn derivatives(
         Ok(times.iter().zip(rows).map(|(time, row)| of(*time, world.rows[*row].measured)).collect())
     };
     let here = at(values, rows)?;
-    let mut matrix = DMatrix::zeros(rows.len(), names.len());
-    for (column, name) in names.iter().enumerate() {
-        let (bounds, value) = (world.bounds(name), values[name]);
+    let mut matrix = DMatrix::zeros(rows.len(), keys.len());
+    for (column, key) in keys.iter().copied().enumerate() {
+        let (bounds, value) = (world.bounds(key), values[&key]);
         let scale = bounds.scale(value);
         // Towards the inside.
         let step = if value + STEP * scale <= bounds.high { STEP } else { -STEP };
         let mut moved = values.clone();
-        moved.insert(name.clone(), value + step * scale);
-        let concerned: Vec<usize> = (0..rows.len()).filter(|i| world.asks(rows[*i], name)).collect();
+        moved.insert(key, value + step * scale);
+        let concerned: Vec<usize> = (0..rows.len()).filter(|i| world.asks(rows[*i], key)).collect();
         let there = at(&moved, &concerned.iter().map(|i| rows[*i]).collect::<Vec<_>>())?;
         for (i, there) in concerned.iter().zip(there) {
             matrix[(*i, column)] = (there - here[*i]) / step;
@@ -64,7 +65,7 @@ fn angle_of(bounds: Bounds, value: f64) -> f64 {
 
 struct Problem<'a, 'w> {
     world: &'a World<'w>,
-    names: &'a [String],
+    keys: &'a [Key],
     rows: &'a [usize],
     angles: DVector<f64>,
     fault: core::cell::RefCell<Option<FitError>>,
@@ -73,8 +74,8 @@ struct Problem<'a, 'w> {
 impl Problem<'_, '_> {
     fn values(&self) -> Values {
         let mut values = self.world.start();
-        for (name, angle) in self.names.iter().zip(self.angles.iter()) {
-            values.insert(name.clone(), value_of(self.world.bounds(name), *angle));
+        for (key, angle) in self.keys.iter().zip(self.angles.iter()) {
+            values.insert(*key, value_of(self.world.bounds(*key), *angle));
         }
         values
     }
@@ -105,24 +106,24 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_, '_> {
 
     fn jacobian(&self) -> Option<DMatrix<f64>> {
         let values = self.values();
-        let (_, mut matrix) = self.keep(derivatives(self.world, self.names, &values, self.rows, residual))?;
-        for (column, name) in self.names.iter().enumerate() {
-            let bounds = self.world.bounds(name);
+        let (_, mut matrix) = self.keep(derivatives(self.world, self.keys, &values, self.rows, residual))?;
+        for (column, key) in self.keys.iter().enumerate() {
+            let bounds = self.world.bounds(*key);
             let by_angle = (bounds.high - bounds.low) / 2.0 * self.angles[column].cos();
-            matrix.column_mut(column).scale_mut(by_angle / bounds.scale(values[name]));
+            matrix.column_mut(column).scale_mut(by_angle / bounds.scale(values[key]));
         }
         Some(matrix)
     }
 }
 
-/// The values of `names` that fit `rows` best.
-pub(super) fn solve(world: &World<'_>, names: &[String], rows: &[usize]) -> Result<Solved, FitError> {
-    if names.is_empty() || rows.len() < names.len() {
-        return Err(FitError::Rows { rows: rows.len(), parameters: names.len().max(1) });
+/// The values of `keys` that fit `rows` best.
+pub(super) fn solve(world: &World<'_>, keys: &[Key], rows: &[usize]) -> Result<Solved, FitError> {
+    if keys.is_empty() || rows.len() < keys.len() {
+        return Err(FitError::Rows { rows: rows.len(), parameters: keys.len().max(1) });
     }
-    let angles = names.iter().map(|name| angle_of(world.bounds(name), world.parameter(name).0));
-    let angles = DVector::from_iterator(names.len(), angles);
-    let problem = Problem { world, names, rows, angles, fault: core::cell::RefCell::default() };
+    let angles = keys.iter().map(|key| angle_of(world.bounds(*key), world.parameter(*key).0));
+    let angles = DVector::from_iterator(keys.len(), angles);
+    let problem = Problem { world, keys, rows, angles, fault: core::cell::RefCell::default() };
     let (problem, _) = LevenbergMarquardt::new()
         .with_stepbound(0.3)
         .with_ftol(2e-3)
@@ -133,12 +134,12 @@ pub(super) fn solve(world: &World<'_>, names: &[String], rows: &[usize]) -> Resu
     if let Some(fault) = problem.fault.into_inner() {
         return Err(fault);
     }
-    for name in names {
-        let (bounds, value) = (world.bounds(name), values[name]);
+    for key in keys {
+        let (bounds, value) = (world.bounds(*key), values[key]);
         // What is at an end is there exactly.
         if bounds.ends_at(value) {
             let low = value - bounds.low < bounds.high - value;
-            values.insert(name.clone(), if low { bounds.low } else { bounds.high });
+            values.insert(*key, if low { bounds.low } else { bounds.high });
         }
     }
     Ok(Solved { values })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use sim_collectives::timing::{Origin, ProfileError, Timing};
+use sim_collectives::timing::{Key, Origin, Timing, Unit};
 use sim_topology::{Catalogue, FabricSpec};
 
 use super::load::{self, MAX_DEPTH};
@@ -15,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, shorten, sugges
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileValue {
-    /// In the unit that the name ends with.
+    /// In the unit of its key.
     pub value: f64,
     /// Where it comes from.
     pub origin: Origin,
@@ -25,8 +25,8 @@ pub struct ProfileValue {
     pub spread: Option<f64>,
 }
 
-/// Timing parameters by name.
-pub type Profile = IndexMap<String, ProfileValue>;
+/// Timing parameters.
+pub type Profile = IndexMap<Key, ProfileValue>;
 
 /// What a file of parameters may have beside its `[profile]`.
 const BESIDE: &[&str] = &["schema", "name", "description"];
@@ -81,12 +81,11 @@ pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue,
     if entries.is_empty() {
         return values;
     }
-    // Which parameters there are does not depend on the GPU; an unknown one has been reported.
+    // An unknown GPU has been reported.
     let sm = catalogue.gpu(&spec.node.gpu).map_or(90, |gpu| gpu.sm);
     let mut timing = Timing::builtin(sm, spec.transport.as_str());
-    let names: Vec<String> = timing.parameters().iter().map(|p| p.name.clone()).collect();
     let about = About::of(entries, out);
-    let mut spreads: Vec<(&str, &Node)> = Vec::new();
+    let mut spreads: Vec<(Key, &Node)> = Vec::new();
     for entry in entries {
         let name = &entry.key;
         if matches!(name.as_str(), "origin" | "source") {
@@ -94,51 +93,51 @@ pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue,
         }
         let spread = name.strip_prefix("spread.");
         let wanted = spread.unwrap_or(name);
-        if !names.iter().any(|n| n == wanted) {
+        let Ok(key) = wanted.parse::<Key>() else {
             let fault = Diagnostic::new(Code::UnknownKey, format!("unknown timing parameter `{}`", shorten(wanted)));
             let fault = fault.at(entry.key_place.clone(), "not one of the timing model's");
-            out.push(fault.help(suggest(wanted, names.iter().map(String::as_str))));
+            out.push(fault.help(suggest(wanted, Key::ALL.iter().map(|key| key.name()))));
+            continue;
+        };
+        if spread.is_some() {
+            spreads.push((key, &entry.node));
             continue;
         }
-        if let Some(of) = spread {
-            spreads.push((of, &entry.node));
-            continue;
-        }
-        let Some(value) = number(name, &entry.node) else {
-            let unit = match name {
-                name if name.ends_with("_us") => "microseconds",
-                name if name.ends_with("_share") => "parts of 1",
-                _ => "GB/s",
+        let Some(value) = number(Some(key.unit()), &entry.node) else {
+            let unit = match key.unit() {
+                Unit::Us => "microseconds",
+                Unit::Share => "parts of 1",
+                Unit::GbytePerSecond => "GB/s",
             };
             let fault = Diagnostic::new(Code::WrongType, format!("`{name}` takes a number"));
             let label = format!("{}; {unit} are due", entry.node.describe());
-            out.push(fault.at(entry.node.place.clone(), label).help(example(name)));
+            out.push(fault.at(entry.node.place.clone(), label).help(example(key)));
             continue;
         };
-        match timing.set(name, value, Origin::Assumed, "") {
+        match timing.set(key, value, Origin::Assumed, "") {
             Ok(()) => {
                 let (origin, source) = about.of_value(&entry.node);
-                values.insert(name.clone(), ProfileValue { value, origin, source, spread: None });
+                values.insert(key, ProfileValue { value, origin, source, spread: None });
             }
-            Err(ProfileError::Value { .. } | ProfileError::Unknown { .. }) => {
-                let due = match name {
-                    name if name.ends_with("_share") => "a number from 0.01 to 1",
-                    name if name.ends_with("_gbps") => "a finite number, above zero,",
-                    _ => "a finite number, zero or more,",
+            Err(_) => {
+                let due = match key.unit() {
+                    Unit::Share => "a number from 0.01 to 1",
+                    Unit::GbytePerSecond => "a finite number, above zero,",
+                    Unit::Us => "a finite number, zero or more,",
                 };
                 let fault = Diagnostic::new(Code::OutOfRange, format!("`{name}` is out of range"));
                 out.push(fault.at(entry.node.place.clone(), format!("{due} is due")));
             }
         }
     }
-    for (name, node) in spreads {
-        let given = number("", node).filter(|s| (0.0..=3.0).contains(s));
-        match (given, values.get_mut(name)) {
+    for (key, node) in spreads {
+        let given = number(None, node).filter(|s| (0.0..=3.0).contains(s));
+        match (given, values.get_mut(&key)) {
             (Some(spread), Some(value)) => value.spread = Some(spread),
             // Of a value that was refused, or is another's by now.
             (Some(_), None) => {}
             (None, _) => {
-                let fault = Diagnostic::new(Code::OutOfRange, format!("the spread of `{name}` is out of range"));
+                let fault = Diagnostic::new(Code::OutOfRange, format!("the spread of `{key}` is out of range"));
                 let fault = fault.at(node.place.clone(), "a number from 0 to 3 is due");
                 out.push(fault.help("the standard deviation of the value's logarithm: 0.05 is about 5 %"));
             }
@@ -190,24 +189,24 @@ impl About {
     }
 }
 
-/// A bare number, or a quantity of the kind that the name's end tells.
-fn number(name: &str, node: &Node) -> Option<f64> {
+/// A bare number, or a quantity of that unit.
+fn number(unit: Option<Unit>, node: &Node) -> Option<f64> {
     match &node.value {
         Value::Integer(Some(value)) => Some(*value as f64),
         Value::Float(value) => Some(*value),
-        Value::Text(_) if name.ends_with("_share") || name.is_empty() => None,
-        Value::Text(_) if name.ends_with("_us") => quantity::time(node).map(|span| span.as_us()),
-        Value::Text(_) => quantity::rate(node).map(|rate| rate.as_gbyte()),
+        Value::Text(_) => match unit? {
+            Unit::Share => None,
+            Unit::Us => quantity::time(node).map(|span| span.as_us()),
+            Unit::GbytePerSecond => quantity::rate(node).map(|rate| rate.as_gbyte()),
+        },
         _ => None,
     }
 }
 
-fn example(name: &str) -> String {
-    if name.ends_with("_share") {
-        format!("\"{name}\" = 0.95")
-    } else if name.ends_with("_us") {
-        format!("\"{name}\" = 1.5, or \"{name}\" = \"1500 ns\"")
-    } else {
-        format!("\"{name}\" = 20.5, or \"{name}\" = \"20.5 GB/s\"")
+fn example(key: Key) -> String {
+    match key.unit() {
+        Unit::Share => format!("\"{key}\" = 0.95"),
+        Unit::Us => format!("\"{key}\" = 1.5, or \"{key}\" = \"1500 ns\""),
+        Unit::GbytePerSecond => format!("\"{key}\" = 20.5, or \"{key}\" = \"20.5 GB/s\""),
     }
 }

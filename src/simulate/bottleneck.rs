@@ -43,10 +43,10 @@ pub(super) fn collective(
 fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> Option<(f64, &'static str)> {
     let limit = plan.limit()?;
     let channels = f64::from(plan.channels.max(1));
-    let parameter = machine.timing.parameters().iter().find(|p| p.name == limit.parameter)?;
+    let value = machine.timing.parameter(limit.parameter).value;
     let planned = machine.comm.facts().nvlink_total_gbps;
     let capped = limit.planned && planned > 0.0;
-    let rate = if capped { parameter.value.min(planned / channels) } else { parameter.value };
+    let rate = if capped { value.min(planned / channels) } else { value };
     let moved = if limit.bus { busbw } else { algbw };
     Some((moved / channels / rate, limit.words))
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use sim_collectives::spread::{self, Reach, Spread};
+use sim_collectives::timing::{Key, LinkKind};
 use sim_collectives::{Machine, Request};
 use sim_core::engine;
 use sim_core::outcome::{Outcome, StopReason};
@@ -32,8 +33,8 @@ pub struct Ranged {
     pub high_us: f64,
     /// Deviations of ln(time), one standard deviation each, by what they come from.
     pub deviations: Vec<(String, f64)>,
-    /// Timing parameters that the prediction asked for, by name.
-    pub asked: Vec<String>,
+    /// Timing parameters that the prediction asked for.
+    pub asked: Vec<Key>,
 }
 
 impl Ranged {
@@ -60,7 +61,7 @@ pub fn predict_ranged(
     own.timing = own.timing.watched();
     let predicted = play(&own)?;
     machine.timing.read_too(&own.timing);
-    let asked: Vec<String> = own.timing.read().into_iter().map(|p| p.name.clone()).collect();
+    let asked: Vec<Key> = own.timing.read().into_iter().map(|p| p.key).collect();
     let time = predicted.row.time_us;
     let mut ranged = Ranged { low_us: time, high_us: time, predicted, deviations: Vec::new(), asked };
     if !ranged.finished() || time <= 0.0 {
@@ -68,18 +69,20 @@ pub fn predict_ranged(
     }
     for (name, members) in groups(&ranged.asked) {
         let mut moved = own.clone();
-        for name in members {
-            let Some(p) = own.timing.parameters().iter().find(|p| p.name == *name) else { continue };
-            let (spread, origin, source) = (Spread::of(p), p.origin, p.source.clone());
-            let set = moved.timing.set(name, spread.slower(name, p.value), origin, &source);
+        let mut same = true;
+        for key in members {
+            let p = own.timing.parameter(key);
+            let slower = Spread::of(p).slower(key.unit(), p.value);
+            same &= slower == p.value;
+            let set = moved.timing.set(key, slower, p.origin, &p.source);
             debug_assert!(set.is_ok(), "{set:?}");
         }
-        if moved.timing.parameters() == own.timing.parameters() {
+        if same {
             continue;
         }
         let slower = play(&moved)?;
         if slower.outcome.reason == StopReason::Finished {
-            ranged.deviations.push((name, (slower.row.time_us / time).ln()));
+            ranged.deviations.push((name.to_owned(), (slower.row.time_us / time).ln()));
         }
     }
     if let Some(deviation) = draws(&own, &ranged.predicted.outcome, time, &play)? {
@@ -99,12 +102,11 @@ pub fn predict_ranged(
 }
 
 /// The parameters by what moves together: those of a group, but each kind of link by itself.
-fn groups(asked: &[String]) -> BTreeMap<String, Vec<&String>> {
-    let mut out: BTreeMap<String, Vec<&String>> = BTreeMap::new();
-    for name in asked {
-        let group = name.split('.').next().unwrap_or(name);
-        let key = if group == "link" { name.as_str() } else { group };
-        out.entry(key.to_owned()).or_default().push(name);
+fn groups(asked: &[Key]) -> BTreeMap<&'static str, Vec<Key>> {
+    let mut out: BTreeMap<&str, Vec<Key>> = BTreeMap::new();
+    for key in asked {
+        let alone = LinkKind::ALL.iter().any(|kind| kind.share() == *key);
+        out.entry(if alone { key.name() } else { key.group() }).or_default().push(*key);
     }
     out
 }

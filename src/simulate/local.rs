@@ -1,6 +1,6 @@
 //! A call of one rank: no communication, a copy within a GPU.
 
-use sim_collectives::timing::Timing;
+use sim_collectives::timing::{Key, Timing};
 use sim_core::units::{Bytes, Span};
 
 use super::profile;
@@ -15,5 +15,5 @@ pub fn local_copy(loaded: &Loaded, bytes: Bytes) -> Span {
     let mut timing = Timing::builtin(gpu.as_ref().map_or(90, |gpu| gpu.sm), spec.transport.as_str());
     profile::apply(&loaded.scenario.profile, &mut timing);
     let copy = gpu.map_or(0.0, |gpu| 2.0 * bytes.get() as f64 / gpu.memory_rate.as_gbyte() / 1e3);
-    Span::from_us_f64(timing.ask("launch.kernel_us")) + Span::from_us_f64(copy)
+    timing.span(Key::LaunchKernel) + Span::from_us_f64(copy)
 }

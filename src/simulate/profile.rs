@@ -1,7 +1,10 @@
 //! The scenario's own timing parameters, and what links carry by them.
 
-use sim_collectives::timing::{LinkKind, Parameter, Timing};
+use std::collections::BTreeSet;
+
+use sim_collectives::timing::{Key, LinkKind, Parameter, Timing};
 use sim_core::network::Network;
+use sim_core::outcome::Outcome;
 use sim_core::units::Rate;
 use sim_report::result::ParameterResult;
 use sim_topology::Fabric;
@@ -10,19 +13,19 @@ use crate::scenario::Profile;
 
 /// Puts a scenario's parameters, which have been checked, in place of the built-in ones.
 pub(crate) fn apply(profile: &Profile, timing: &mut Timing) {
-    for (name, p) in profile {
-        let set = timing.set(name, p.value, p.origin, &p.source);
+    for (key, p) in profile {
+        let set = timing.set(*key, p.value, p.origin, &p.source);
         if let Some(spread) = p.spread {
-            timing.set_spread(name, spread);
+            timing.set_spread(*key, spread);
         }
-        debug_assert!(set.is_ok(), "{name} = {} was checked when the scenario was loaded", p.value);
+        debug_assert!(set.is_ok(), "{key} = {} was checked when the scenario was loaded", p.value);
     }
 }
 
 /// The parameters that predictions asked for, as results have them.
 pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
     let result = |p: &Parameter| ParameterResult {
-        name: p.name.clone(),
+        name: p.name().to_owned(),
         value: p.value,
         origin: p.origin.name().to_owned(),
         source: p.source.clone(),
@@ -32,9 +35,21 @@ pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
 
 /// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
 pub(crate) fn library(fabric: &Fabric, timing: &Timing) -> Network {
-    let filled = timing.ask("network.port_share");
-    let own = |kind: LinkKind| timing.value(kind.parameter()).unwrap_or(1.0);
+    let filled = timing.parameter(Key::NetworkPortShare).value;
+    let own = |kind: LinkKind| timing.parameter(kind.share()).value;
     network(fabric, |kind| own(kind) * if kind == LinkKind::Network { filled } else { 1.0 })
+}
+
+/// Lets the timing model know of the links that carried something, whose rates a collective's time rests on.
+pub(crate) fn used_links(fabric: &Fabric, timing: &Timing, outcome: &Outcome) {
+    let carried = fabric.links().iter().zip(&outcome.links).filter(|(_, counted)| counted.payload > 0);
+    let kinds: BTreeSet<LinkKind> = carried.map(|(link, _)| LinkKind::of(link.class)).collect();
+    for kind in kinds {
+        let _ = timing.ask(kind.share());
+        if kind == LinkKind::Network {
+            let _ = timing.ask(Key::NetworkPortShare);
+        }
+    }
 }
 
 /// The links as the engine takes them, each with the share of its data rate that `share` says.

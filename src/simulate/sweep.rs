@@ -6,7 +6,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 use sim_collectives::nccl::{Element, Operation};
 use sim_collectives::step_graph::ExecuteError;
-use sim_collectives::timing::{LinkKind, Timing};
+use sim_collectives::timing::{Key, Timing};
 use sim_collectives::{Machine, Plan, Request, bench};
 use sim_core::engine;
 use sim_core::ids::LinkId;
@@ -80,14 +80,14 @@ pub fn predict(
     let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
     let wall = timed.wall;
     super::sound(&what, &timed.outcome)?;
-    used_links(machine, &timed.outcome);
+    profile::used_links(machine.fabric, &machine.timing, &timed.outcome);
     let row = row(machine, request, &timed.plan, &timed.outcome, timed.time.as_us(), None);
     let range_us = (timed.range.0.as_us(), timed.range.1.as_us());
     Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
 }
 
 /// Plays one size on the first `ranks` GPUs of a scenario with timing parameters that `change` has put in place, and gives the
-/// names of those that the prediction asked for.
+/// keys of those that the prediction asked for.
 ///
 /// # Errors
 /// If the call can't be run.
@@ -98,24 +98,15 @@ pub fn predict_with(
     calls: (u32, u32),
     limits: engine::Limits,
     change: impl FnOnce(&mut Timing),
-) -> Result<(Predicted, Vec<String>), RunError> {
+) -> Result<(Predicted, Vec<Key>), RunError> {
     let group: Vec<u32> = (0..ranks).collect();
     let mut machine = loaded.machine(&group)?;
     change(&mut machine.timing);
     machine.timing = machine.timing.watched();
     let network = profile::library(machine.fabric, &machine.timing);
     let predicted = predict(&machine, &network, request, calls, limits)?;
-    let asked = machine.timing.read().into_iter().map(|p| p.name.clone()).collect();
+    let asked = machine.timing.read().into_iter().map(|p| p.key).collect();
     Ok((predicted, asked))
-}
-
-/// Lets the timing model know of the links that carried something, whose rates the time rests on.
-fn used_links(machine: &Machine<'_>, outcome: &Outcome) {
-    let carried = machine.fabric.links().iter().zip(&outcome.links).filter(|(_, counted)| counted.payload > 0);
-    let kinds: BTreeSet<LinkKind> = carried.map(|(link, _)| LinkKind::of(link.class)).collect();
-    for kind in kinds {
-        let _ = machine.timing.link_share(kind);
-    }
 }
 
 /// The row of results of a call that took `time_us`; where others ran too, `links` are those that it uses itself.

@@ -8,6 +8,7 @@ use super::{Algorithm, ClosedForm, Limit};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::{Operation, Protocol};
+use crate::timing::Key;
 
 /// In-network reduction at the head of a chain.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Algorithm for CollNetChain {
     }
 
     fn limit(&self, _protocol: Protocol) -> Option<Limit> {
-        Some(Limit { parameter: "simple.rate_gbps", planned: true, bus: false, words: "channel rate" })
+        Some(Limit { parameter: Key::SimpleRate, planned: true, bus: false, words: "channel rate" })
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

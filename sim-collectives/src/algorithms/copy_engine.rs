@@ -8,6 +8,7 @@ use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// Copies by copy engines.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Algorithm for CopyEngine {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("copy_engine")
+        Cut::Whole(Key::CopyEngineKernel)
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -13,6 +13,7 @@ use super::{Algorithm, Cut};
 use crate::call::{Call, ChannelWork};
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// One copy a node, handed on there.
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl Algorithm for DeepEp {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("direct")
+        Cut::Whole(Key::DirectKernel)
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -7,6 +7,7 @@ use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Own, Peers, Rail, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// Everyone hears of everyone.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl Algorithm for Dissemination {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("direct")
+        Cut::Whole(Key::DirectKernel)
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -31,7 +31,9 @@ use core::str::FromStr;
 
 use crate::call::Call;
 use crate::lanes::LaneSink;
+use crate::launch::Messages;
 use crate::nccl::{Operation, Protocol, UnknownName, fold};
+use crate::timing::Key;
 
 /// An algorithm.
 pub trait Algorithm: Sync {
@@ -54,6 +56,12 @@ pub trait Algorithm: Sync {
         None
     }
 
+    /// Sends and receives of the busiest rank, for each of which the host has work to do; none where the call is a kernel
+    /// of its own.
+    fn messages(&self, _call: &Call) -> Messages {
+        Messages::default()
+    }
+
     /// The time of a call in one chunk (of a single channel) on ideal ports; `None` where that is no closed form.
     fn closed_form(&self, _operation: Operation, _call: &Call) -> Option<ClosedForm> {
         None
@@ -66,8 +74,8 @@ pub enum Cut {
     /// NCCL, as for its algorithm of this name, or if it has none as for a ring.
     Nccl,
     /// A kernel (or copies) that works on all of the data at once, without NCCL's channels or buffers; how long its start
-    /// takes is in this group of timing parameters.
-    Whole(&'static str),
+    /// takes is this timing parameter.
+    Whole(Key),
     /// NCCL's sends and receives.
     Messages,
 }
@@ -76,7 +84,7 @@ pub enum Cut {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// The timing parameter that holds it, GB/s of a channel.
-    pub parameter: &'static str,
+    pub parameter: Key,
     /// Whether NVLink's share of the channel caps it.
     pub planned: bool,
     /// Whether a channel moves what busbw counts, or else what algbw does.

@@ -16,6 +16,7 @@ use super::{Algorithm, Limit};
 use crate::call::{Call, ChannelWork};
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Work};
 use crate::nccl::{Operation, Protocol};
+use crate::timing::Key;
 
 /// Most heads of a domain.
 pub(super) const MAX_HEADS: usize = 32;
@@ -104,7 +105,7 @@ impl Algorithm for Nvls {
     }
 
     fn limit(&self, _protocol: Protocol) -> Option<Limit> {
-        Some(Limit { parameter: "nvls.rate_gbps", planned: false, bus: false, words: "NVLS loop" })
+        Some(Limit { parameter: Key::NvlsRate, planned: false, bus: false, words: "NVLS loop" })
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -9,6 +9,7 @@ use super::{Algorithm, Limit};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::{Operation, Protocol, double_binary_tree};
+use crate::timing::Key;
 
 /// The switch's reduction inside nodes, trees between them.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Algorithm for NvlsTree {
     }
 
     fn limit(&self, _protocol: Protocol) -> Option<Limit> {
-        Some(Limit { parameter: "nvls_tree.rate_gbps", planned: false, bus: false, words: "NVLS loop" })
+        Some(Limit { parameter: Key::NvlsTreeRate, planned: false, bus: false, words: "NVLS loop" })
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -7,6 +7,7 @@ use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// Everything to everyone.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl Algorithm for OneShot {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("direct")
+        Cut::Whole(Key::DirectKernel)
     }
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

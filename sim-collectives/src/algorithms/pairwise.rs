@@ -11,6 +11,7 @@ use super::send_recv::{Exchange, exchange};
 use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::LaneSink;
+use crate::launch::Messages;
 use crate::nccl::{Operation, p2p_rounds};
 
 /// All-to-all as grouped sends and receives.
@@ -46,6 +47,11 @@ impl Algorithm for Pairwise {
 
     fn write(&self, _operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
         exchange(lanes, call, |rank| rounds(call, rank));
+    }
+
+    fn messages(&self, call: &Call) -> Messages {
+        let all = Messages::with_all(&call.group);
+        Messages { local: 2 * all.local, remote: 2 * all.remote }
     }
 
     fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {

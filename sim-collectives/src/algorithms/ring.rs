@@ -15,6 +15,7 @@ use super::{Algorithm, ClosedForm, Limit};
 use crate::call::{Call, ChannelWork};
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::{Operation, Protocol};
+use crate::timing::Key;
 
 /// The ring.
 #[derive(Debug)]
@@ -43,9 +44,9 @@ impl Algorithm for Ring {
 
     fn limit(&self, protocol: Protocol) -> Option<Limit> {
         let (parameter, planned) = match protocol {
-            Protocol::Ll => ("ring_ll.rate_gbps", false),
-            Protocol::Ll128 => ("ring_ll128.rate_gbps", false),
-            Protocol::Simple => ("simple.rate_gbps", true),
+            Protocol::Ll => (Key::RingLlRate, false),
+            Protocol::Ll128 => (Key::RingLl128Rate, false),
+            Protocol::Simple => (Key::SimpleRate, true),
         };
         Some(Limit { parameter, planned, bus: true, words: "channel rate" })
     }

@@ -5,6 +5,7 @@ use super::send_recv::{Exchange, exchange};
 use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::LaneSink;
+use crate::launch::Messages;
 use crate::nccl::Operation;
 
 /// To everyone its part of the root's data.
@@ -33,6 +34,11 @@ impl Algorithm for Scatter {
             };
             rounds(call, rank).into_iter().map(mine).filter(|e| e.to.is_some() || e.from.is_some()).collect()
         });
+    }
+
+    /// The root sends to everyone.
+    fn messages(&self, call: &Call) -> Messages {
+        Messages::with_all(&call.group)
     }
 
     fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {

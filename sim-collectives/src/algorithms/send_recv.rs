@@ -7,6 +7,7 @@ use sim_core::program::Layout;
 use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
+use crate::launch::Messages;
 use crate::nccl::Operation;
 
 /// Every rank sends to the next and receives from the one before.
@@ -24,6 +25,16 @@ impl Algorithm for SendRecv {
 
     fn cut(&self) -> Cut {
         Cut::Messages
+    }
+
+    /// Both ends of a shift by one.
+    fn messages(&self, call: &Call) -> Messages {
+        let fewest = call.group.nodes().iter().map(Vec::len).min().unwrap_or(1);
+        match (call.group.nodes().len(), fewest) {
+            (1, _) => Messages { local: 2, remote: 0 },
+            (_, 1) => Messages { local: 0, remote: 2 },
+            _ => Messages { local: 1, remote: 1 },
+        }
     }
 
     fn closed_form(&self, _operation: Operation, call: &Call) -> Option<ClosedForm> {

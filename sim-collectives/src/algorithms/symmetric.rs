@@ -11,6 +11,7 @@ use super::{Algorithm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// A kernel goes through its part piece by piece, of so many bytes at least and so many pieces at most.
 const PIECE: u64 = 64 << 10;
@@ -34,7 +35,7 @@ impl Algorithm for Symmetric {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("symmetric")
+        Cut::Whole(Key::SymmetricKernel)
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

@@ -9,6 +9,7 @@ use super::{Algorithm, Limit};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Peers, Rail, Work};
 use crate::nccl::{Operation, Protocol, double_binary_tree};
+use crate::timing::Key;
 
 /// The double binary tree.
 #[derive(Debug)]
@@ -32,9 +33,9 @@ impl Algorithm for Tree {
 
     fn limit(&self, protocol: Protocol) -> Option<Limit> {
         let (parameter, planned) = match protocol {
-            Protocol::Ll => ("tree_ll.rate_gbps", false),
-            Protocol::Ll128 => ("tree_ll128.rate_gbps", false),
-            Protocol::Simple => ("simple.rate_gbps", true),
+            Protocol::Ll => (Key::TreeLlRate, false),
+            Protocol::Ll128 => (Key::TreeLl128Rate, false),
+            Protocol::Simple => (Key::SimpleRate, true),
         };
         Some(Limit { parameter, planned, bus: false, words: "channel rate" })
     }

@@ -8,6 +8,7 @@ use super::{Algorithm, ClosedForm, Cut};
 use crate::call::Call;
 use crate::lanes::{Action, End, LaneOp, LaneSink, Work};
 use crate::nccl::Operation;
+use crate::timing::Key;
 
 /// Reduce-scatter and all-gather, each in one step.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Algorithm for TwoShot {
     }
 
     fn cut(&self) -> Cut {
-        Cut::Whole("direct")
+        Cut::Whole(Key::DirectKernel)
     }
 
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {

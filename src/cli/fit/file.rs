@@ -27,14 +27,14 @@ pub(super) fn profile(tables: &[Measured<'_>], outcome: &Outcome) -> String {
             Some(_) => format!("90 %: {} to {}", rounded(p.interval.0), rounded(p.interval.1)),
             None => "at its bound".to_owned(),
         };
-        let _ = writeln!(out, "{} = {}  # was {}; {note}", quoted(&p.name), rounded(p.value), rounded(p.before));
+        let _ = writeln!(out, "{} = {}  # was {}; {note}", quoted(p.key.name()), rounded(p.value), rounded(p.before));
     }
     let known: Vec<_> = outcome.parameters.iter().filter(|p| p.value > 0.0).collect();
     if known.iter().any(|p| p.error.is_some()) {
         out += "\n# One standard deviation of the logarithm of each.\n[profile.spread]\n";
         for p in known {
             if let Some(error) = p.error {
-                let _ = writeln!(out, "{} = {}", quoted(&p.name), rounded((error / p.value).min(3.0)));
+                let _ = writeln!(out, "{} = {}", quoted(p.key.name()), rounded((error / p.value).min(3.0)));
             }
         }
     }
