@@ -1,8 +1,8 @@
 //! The accuracy check: published nccl-tests runs beside predictions, row by row.
 //!
-//! The runs are in `tests/data/nccl-runs`, re-rendered from their numbers, each with the scenario of its cluster. A run names the
-//! groups of timing parameters that were fitted on it; where it has a profile that was fitted without its cluster
-//! (`tests/data/left-out`), it is scored with that, and otherwise the score is marked as in-sample.
+//! The runs are in `tests/data/nccl-runs`, re-rendered from their numbers, each with the scenario of its cluster. A run on whose cluster
+//! a value was fitted that its prediction asks for is in-sample: the timing data name the runs that had a part in each value. Runs of
+//! `tests/data/left-out/index.toml` are scored with other values in place of those.
 //!
 //! - `cargo test --test accuracy` holds the figures to `accuracy.toml` and the tables of `docs/accuracy.md` and `docs/accuracy-rows.md`.
 //! - `UPDATE_DOCS=1 REASON="why" cargo test --test accuracy` writes them.
@@ -11,6 +11,7 @@
 
 mod accepted;
 mod family;
+mod fitted;
 mod pages;
 mod patterns;
 mod run;
@@ -39,6 +40,9 @@ const SMALL_LIMIT: f64 = 30.0;
 fn print(s: &Scored, seconds: f64) {
     let cells = BANDS.map(|band| Figures::cell(Figures::of(&s.errors(band))));
     println!("{:45} {:>22} {:>22} {:>22}  {:4.1} s", s.run.id, cells[0], cells[1], cells[2], seconds);
+    if s.in_sample() {
+        println!("    in-sample: {}", fitted::names(&s.own()));
+    }
     if is_set("ROWS") {
         for r in &s.rows {
             println!(
@@ -112,11 +116,31 @@ fn figures_change_with_a_reason() {
     }
 }
 
+#[test]
+fn values_name_runs_that_there_are_and_other_values_come_from_other_clusters() {
+    let clusters = run::clusters();
+    for p in sim_collectives::timing::catalogue() {
+        for run in p.runs {
+            assert!(clusters.contains_key(run), "{} of {}: there is no run `{run}`", p.key, p.stands);
+        }
+    }
+    for left_out in score::LeftOut::all() {
+        assert!(!left_out.source().is_empty() && !left_out.scores.is_empty() && !left_out.runs.is_empty());
+        for run in &left_out.scores {
+            let own = clusters.get(run).unwrap_or_else(|| panic!("{}: there is no run `{run}`", left_out.profile));
+            for from in &left_out.runs {
+                let other = clusters.get(from).unwrap_or_else(|| panic!("{}: no run `{from}`", left_out.profile));
+                assert_ne!(own, other, "{}: {from} is of the cluster of {run}", left_out.profile);
+            }
+        }
+    }
+}
+
 /// The runs of [`HELD`] keep their limits, without parameters that were fitted on them.
 fn hold(all: &[Scored]) {
     for id in HELD {
         let s = all.iter().find(|s| s.run.id == *id).unwrap_or_else(|| panic!("{id} is missing"));
-        assert!(s.run.health() == Health::Healthy && !s.in_sample, "{id} is scored with parameters fitted on it");
+        assert!(s.run.health() == Health::Healthy && !s.in_sample(), "{id} is scored with parameters fitted on it");
         for (band, limit) in [(BANDS[2], LARGE_LIMIT), (BANDS[0], SMALL_LIMIT)] {
             if let Some(figures) = Figures::of(&s.errors(band)) {
                 assert!(

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use crate::family::{self, Family, Targets};
+use crate::fitted;
 use crate::run::{Health, root};
 use crate::score::{BANDS, Figures, Scored, median};
 
@@ -47,7 +48,7 @@ fn pooled(w: &mut String, all: &[Scored]) {
         ("all healthy", &(|_: &&Scored| true) as &dyn Fn(&&Scored) -> bool),
         ("Hopper all-reduce", &|s| s.run.family.starts_with("hopper") && s.run.operation == "all_reduce"),
         ("the others", &|s| !(s.run.family.starts_with("hopper") && s.run.operation == "all_reduce")),
-        ("scored with nothing fitted on them", &|s| !s.in_sample),
+        ("scored with nothing fitted on their clusters", &|s| !s.in_sample()),
     ] {
         let runs: Vec<&Scored> = healthy.iter().copied().filter(|s| wanted(s)).collect();
         let figures = BANDS.map(|band| {
@@ -61,10 +62,12 @@ fn runs(w: &mut String, all: &[Scored]) {
     writeln!(w, "| run | to 64 KiB | to 64 MiB | above | scored |").unwrap();
     writeln!(w, "|---|---|---|---|---|").unwrap();
     for s in all {
-        let how = match (s.in_sample, s.note.is_empty()) {
-            (true, _) => format!("in-sample: {}", s.run.fitted.join("; ")),
-            (false, false) => s.note.clone(),
-            (false, true) => "nothing fitted on it".to_owned(),
+        let own = s.own();
+        let how = match (&s.left_out, own.is_empty()) {
+            (Some(source), true) => source.clone(),
+            (Some(source), false) => format!("in-sample: {}; else {source}", fitted::names(&own)),
+            (None, false) => format!("in-sample: {}", fitted::names(&own)),
+            (None, true) => "nothing fitted on its cluster".to_owned(),
         };
         let health = match s.run.health() {
             Health::Healthy => "",
@@ -193,11 +196,12 @@ pub(crate) fn renew(all: &[Scored], said: &BTreeMap<String, Vec<String>>, write:
         let page = root().join(name);
         let old = fs::read_to_string(&page).unwrap().replace("\r\n", "\n");
         let (head, found) = old.split_once(BEGIN).expect("the page has the mark after which the tables begin");
+        let new_head = fitted::renewed(head, all);
         if write {
-            fs::write(&page, format!("{head}{BEGIN}{expected}")).unwrap();
+            fs::write(&page, format!("{new_head}{BEGIN}{expected}")).unwrap();
         } else {
             assert!(
-                found == expected,
+                found == expected && head == new_head,
                 "{name} is not what would be written: UPDATE_DOCS=1 REASON=\"...\" cargo test --test accuracy"
             );
         }

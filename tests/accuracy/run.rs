@@ -1,7 +1,9 @@
 //! A published run as `tests/data/nccl-runs` has it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use sim_core::units::Bytes;
@@ -76,10 +78,6 @@ pub(crate) struct Run {
     play: Option<Vec<u64>>,
     /// Why.
     pub(crate) why_left_out: Option<String>,
-    /// The groups of timing parameters that were fitted on it.
-    pub(crate) fitted: Vec<String>,
-    /// A profile fitted without this run's cluster, in `tests/data/left-out`, with which it is scored.
-    pub(crate) left_out: Option<String>,
     /// Bytes, µs out of place, µs in place.
     #[serde(default)]
     rows: Vec<(u64, f64, f64)>,
@@ -157,20 +155,28 @@ impl Run {
     }
 }
 
+fn paths() -> Vec<PathBuf> {
+    let files = fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path());
+    let mut paths: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|x| x == "toml")).collect();
+    paths.sort();
+    paths
+}
+
+fn read(path: &PathBuf) -> Run {
+    let id = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let run: Run = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap_or_else(|e| panic!("{id}: {e}"));
+    Run { id, ..run }
+}
+
+/// The cluster of each run.
+pub(crate) fn clusters() -> &'static BTreeMap<String, String> {
+    static ALL: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    ALL.get_or_init(|| paths().iter().map(read).map(|run| (run.id, run.cluster)).collect())
+}
+
 /// All runs by name; with `RUNS=a,b`, those whose names have one of these parts.
 pub(crate) fn all() -> Vec<Run> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder())
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|x| x == "toml"))
-        .collect();
-    paths.sort();
     let wanted = std::env::var("RUNS").ok().filter(|w| !w.is_empty());
     let is_wanted = |id: &str| wanted.as_ref().is_none_or(|w| w.split(',').any(|part| id.contains(part.trim())));
-    let read = |path: &PathBuf| {
-        let id = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let run: Run = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap_or_else(|e| panic!("{id}: {e}"));
-        Run { id, ..run }
-    };
-    paths.iter().map(read).filter(|run| is_wanted(&run.id)).collect()
+    paths().iter().map(read).filter(|run| is_wanted(&run.id)).collect()
 }

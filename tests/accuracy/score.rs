@@ -1,17 +1,20 @@
 //! Predictions beside a run's rows, and their figures by band.
 
 use std::fs;
+use std::path::PathBuf;
 
 use fabricsim::scenario::{Input, Loaded, Scenario, Setting};
 use fabricsim::simulate::predict;
 use rayon::prelude::*;
+use serde::Deserialize;
 use sim_collectives::Request;
 use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
+use sim_collectives::timing::{Key, Parameter};
 use sim_core::engine::Limits;
 use sim_core::units::Bytes;
 use sim_report::compare::BandName;
 
-use crate::run::{Measured, Run, root};
+use crate::run::{self, Measured, Run, root};
 
 /// A row: what was measured and predicted, and what was predicted to run.
 #[derive(Clone, Debug)]
@@ -35,15 +38,27 @@ pub(crate) struct Scored {
     pub(crate) nodes: u32,
     pub(crate) gpu: String,
     pub(crate) rows: Vec<Row>,
-    /// Parameters were fitted on it, and those are in use.
-    pub(crate) in_sample: bool,
-    /// What a profile without its cluster came from.
-    pub(crate) note: String,
+    /// The values that its prediction asked for.
+    pub(crate) asked: Vec<Parameter>,
+    /// What the values come from that it is scored with in place of those that its cluster had a part in.
+    pub(crate) left_out: Option<String>,
 }
 
 pub(crate) const BANDS: [BandName; 3] = [BandName::Small, BandName::Mid, BandName::Large];
 
 impl Scored {
+    /// The values that its prediction asked for and that its own cluster had a part in.
+    pub(crate) fn own(&self) -> Vec<Key> {
+        let clusters = run::clusters();
+        let part = |p: &&Parameter| p.runs.iter().any(|run| clusters.get(run) == Some(&self.run.cluster));
+        self.asked.iter().filter(part).map(|p| p.key).collect()
+    }
+
+    /// Whether its prediction is one of a value that was fitted on its cluster.
+    pub(crate) fn in_sample(&self) -> bool {
+        !self.own().is_empty()
+    }
+
     pub(crate) fn errors(&self, band: BandName) -> Vec<f64> {
         self.rows.iter().filter(|r| BandName::of(Bytes::new(r.measured.bytes)) == band).map(Row::error).collect()
     }
@@ -74,13 +89,48 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     (n > 0).then(|| if n % 2 == 1 { values[n / 2] } else { f64::midpoint(values[n / 2 - 1], values[n / 2]) })
 }
 
-/// The file of timing parameters with which a run is scored, as `fabricsim fit --out` writes it, and what they come from.
-fn left_out(run: &Run) -> Option<(String, String)> {
-    let path = root().join("tests/data/left-out").join(run.left_out.as_ref()?);
-    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {}: {e}", run.id, path.display()));
-    let table: toml::Table = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let source = table["profile"]["source"].as_str().expect("a profile says where its values come from").to_owned();
-    Some((path.display().to_string(), source))
+/// Values with which runs are scored in place of those that their clusters had a part in: a line of `tests/data/left-out/index.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LeftOut {
+    /// The file of timing parameters, as `fabricsim fit --out` writes it.
+    pub(crate) profile: String,
+    /// The runs that are scored with them.
+    pub(crate) scores: Vec<String>,
+    /// The runs that had a part in them.
+    pub(crate) runs: Vec<String>,
+}
+
+impl LeftOut {
+    pub(crate) fn all() -> Vec<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Index {
+            left_out: Vec<LeftOut>,
+        }
+        let text = fs::read_to_string(Self::folder().join("index.toml")).unwrap();
+        toml::from_str::<Index>(&text).unwrap_or_else(|e| panic!("index.toml: {e}")).left_out
+    }
+
+    fn folder() -> PathBuf {
+        root().join("tests/data/left-out")
+    }
+
+    fn of(run: &Run) -> Option<Self> {
+        Self::all().into_iter().find(|l| l.scores.contains(&run.id))
+    }
+
+    fn path(&self) -> PathBuf {
+        Self::folder().join(&self.profile)
+    }
+
+    /// What the values come from, in words.
+    pub(crate) fn source(&self) -> String {
+        let path = self.path();
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let table: toml::Table = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        table["profile"]["source"].as_str().expect("a profile says where its values come from").to_owned()
+    }
 }
 
 pub(crate) fn load(run: &Run, settings: &[Setting]) -> Loaded {
@@ -103,8 +153,8 @@ pub(crate) fn datatype(name: &str) -> Datatype {
     }
 }
 
-/// Plays rows of a run with settings laid upon its scenario.
-pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loaded, Vec<Row>) {
+/// Plays rows of a run with settings laid upon its scenario; with the values that they asked for.
+pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loaded, Vec<Row>, Vec<Parameter>) {
     let loaded = load(run, settings);
     assert!(loaded.scenario.gpus() >= run.ranks, "{}: {} GPUs", run.id, loaded.scenario.gpus());
     let op: Operation = run.operation.parse().unwrap();
@@ -127,28 +177,32 @@ pub(crate) fn play(run: &Run, settings: &[Setting], rows: &[Measured]) -> (Loade
     order.reverse();
     let mut rows: Vec<Row> = order.into_par_iter().with_max_len(1).map(one).collect();
     rows.reverse();
+    let asked = machine.timing.read().into_iter().cloned().collect();
     drop(machine);
-    (loaded, rows)
+    (loaded, rows, asked)
 }
 
 /// The parameters that a run is scored with, as settings of its scenario.
 pub(crate) fn settings(run: &Run) -> Vec<Setting> {
-    left_out(run).iter().map(|(path, _)| Setting::text("left out", "profile.from", path.clone())).collect()
+    let path = LeftOut::of(run).map(|l| l.path().display().to_string());
+    path.into_iter().map(|path| Setting::text("left out", "profile.from", path)).collect()
 }
 
 pub(crate) fn score(run: &Run) -> Scored {
-    let left_out = left_out(run);
     let settings = settings(run);
     // A GPU by itself has no communicator that could be played.
-    let (loaded, rows) =
-        if run.ranks > 1 { play(run, &settings, &run.played()) } else { (load(run, &settings), Vec::new()) };
+    let (loaded, rows, asked) = if run.ranks > 1 {
+        play(run, &settings, &run.played())
+    } else {
+        (load(run, &settings), Vec::new(), Vec::new())
+    };
     let spec = &loaded.scenario.cluster;
     Scored {
         nodes: spec.nodes,
         gpu: spec.node.gpu.clone(),
         rows,
-        in_sample: !run.fitted.is_empty() && left_out.is_none(),
-        note: left_out.map_or(String::new(), |l| l.1),
+        asked,
+        left_out: LeftOut::of(run).map(|l| l.source()),
         run: run.clone(),
     }
 }
