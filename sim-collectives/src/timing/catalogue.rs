@@ -30,6 +30,8 @@ struct File {
 #[derive(Debug, Deserialize)]
 struct Section {
     name: String,
+    /// The transport, where the name is another.
+    transport: Option<String>,
     /// Compute capabilities, times ten: those of the generation; of a transport, of the GPUs that it is for, all if empty.
     #[serde(default)]
     sm: Vec<u32>,
@@ -92,9 +94,7 @@ fn find<'a>(all: &'a [Section], mut section: &'a Section, key: Key) -> Option<(&
             Some(Entry::Like(other)) => Some(&other.like),
             None => section.like.as_ref(),
         }?;
-        // Of several of one name, the one that is for all GPUs.
-        let named = |other: &&Section| other.name == *like && !core::ptr::eq(*other, section);
-        section = all.iter().find(named)?;
+        section = all.iter().find(|other| other.name == *like)?;
     }
     None
 }
@@ -115,9 +115,7 @@ fn parameter(section: &str, key: Key, stands: &'static str, value: &'static Valu
 fn values(all: &'static [Section], section: &'static Section) -> Vec<Parameter> {
     let one = |key: &Key| {
         let (stands, value) = find(all, section, *key)?;
-        // A transport for certain GPUs shares its name with the one for all.
-        let own = if core::ptr::eq(stands, section) { &stands.name } else { "" };
-        Some(parameter(own, *key, &stands.name, value))
+        Some(parameter(&section.name, *key, &stands.name, value))
     };
     Key::ALL.iter().filter_map(one).collect()
 }
@@ -147,7 +145,10 @@ fn built() -> &'static Built {
         let (generation, transport) = (&file.generation, &file.transport);
         Built {
             generations: generation.iter().map(|g| (g.sm.clone(), values(generation, g))).collect(),
-            transports: transport.iter().map(|t| (t.name.clone(), t.sm.clone(), values(transport, t))).collect(),
+            transports: transport
+                .iter()
+                .map(|t| (t.transport.as_ref().unwrap_or(&t.name).clone(), t.sm.clone(), values(transport, t)))
+                .collect(),
             stated: stated(generation).chain(stated(transport)).chain(links.clone()).collect(),
             links,
         }
