@@ -95,6 +95,36 @@ fn a_log_is_never_replaced_by_what_is_made_of_it() {
 }
 
 #[test]
+fn no_two_outputs_and_no_input_are_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let here = |args: &[&str]| fabricsim_in(dir.path(), args);
+    let run = |args: &[&str]| compare(dir.path(), &[&["own.txt"][..], &CLUSTER, args].concat());
+    run(&["--write-baseline", "f", "--junit", "./f"]).fails(2, &["E082", "--write-baseline and --junit"]);
+    run(&["--junit", "out/result.json", "--out", "out"]).fails(2, &["E082", "--junit and --out"]);
+    assert!(!dir.path().join("f").exists() && !dir.path().join("out").exists());
+    assert_eq!(run(&["--write-baseline", "base.toml"]).code, 0);
+    fs::write(dir.path().join("gate.toml"), "max_mape = 0.5\n").unwrap();
+    for args in [
+        ["--baseline", "base.toml", "--write-baseline", "base.toml"],
+        ["--baseline", "base.toml", "--junit", "base.toml"],
+        ["--gate-file", "gate.toml", "--junit", "gate.toml"],
+    ] {
+        run(&[&args[..], &["--force"]].concat()).fails(2, &["E082", "that is read"]);
+    }
+    // Verbs that read a scenario keep it.
+    fs::write(dir.path().join("s.toml"), "schema = 1\nsystem = \"hgx-h100\"\nnodes = 1\n").unwrap();
+    fs::copy(dir.path().join("s.toml"), dir.path().join("s.svg")).unwrap();
+    here(&["topo", "s.svg", "--plot", "./s.svg", "--force"]).fails(2, &["E082", "that is read"]);
+    let bench = ["bench", "all_reduce", "--scenario", "s.toml", "-b", "8", "-e", "8", "--force"];
+    here(&[&bench[..], &["--tuner", "s.toml"]].concat()).fails(2, &["E082", "that is read"]);
+    here(&[&bench[..], &["--tuner", "out/chart.svg", "--out", "out"]].concat())
+        .fails(2, &["E082", "--tuner and --out"]);
+    here(&["import", "s.toml", "--out", "s.toml", "--force"]).fails(3, &["E092"]);
+    assert!(fs::read_to_string(dir.path().join("s.toml")).unwrap().starts_with("schema"));
+}
+
+#[test]
 fn a_log_without_a_comparable_row_meets_no_threshold() {
     let dir = tempfile::tempdir().unwrap();
     for (name, rows) in [
@@ -163,6 +193,20 @@ fn a_log_that_cannot_be_used_is_told_apart_from_a_cluster_that_is_not_known() {
     assert_eq!(both.code, 3);
     let value: Value = serde_json::from_str(&both.out).unwrap();
     assert_eq!(value["results"]["logs"].as_array().unwrap().len(), 1);
+    let failed = &value["results"]["failed"][0];
+    assert_eq!((failed["log"].as_str(), failed["code"].as_str()), (Some("empty.txt"), Some("E090")), "{failed}");
+    assert!(failed["message"].as_str().unwrap().contains("empty"), "{failed}");
+    // The other forms have it, too, even where nothing could be compared.
+    let page = run(&["own.txt", "empty.txt", "--format", "github", "--junit", "report.xml"]);
+    assert!(page.out.contains(": failed") && page.out.contains(":x: empty.txt: E090: cannot use"), "{}", page.out);
+    let report = fs::read_to_string(dir.path().join("report.xml")).unwrap();
+    assert!(report.contains("errors=\"1\"") && report.contains("<error message=\"cannot use `empty.txt`"), "{report}");
+    let none = run(&["none.txt", "--format", "json", "--junit", "none.xml"]);
+    assert_eq!((none.code, none.out.contains("no such file")), (3, true), "{none:?}");
+    assert!(fs::read_to_string(dir.path().join("none.xml")).unwrap().contains("errors=\"1\""));
+    // A threshold that is missed beside it is told as well.
+    let missed = run(&["bare.txt", "empty.txt", "--op", "all_reduce", "--max-mape", "0.0001"]);
+    assert_eq!(missed.code, 3, "{missed:?}");
     let rows = "# nothing names the GPUs\n 1048576 262144 float sum -1 100.0 10.49 19.66 0 100.0 10.49 19.66 0\n";
     fs::write(dir.path().join("bare.txt"), rows).unwrap();
     compare(dir.path(), &["bare.txt"]).fails(2, &["which system", "--system"]);
@@ -232,6 +276,29 @@ fn errors_are_held_to_a_baseline() {
     let other = compare(dir.path(), &[&["b.txt", "--baseline", "base.toml"][..], &CLUSTER].concat());
     assert_eq!(other.code, 1);
     assert!(other.err.contains("the baseline has no such band"), "{}", other.err);
+    assert!(
+        other.err.contains("a.txt: the baseline has it") && other.err.contains("--write-baseline"),
+        "{}",
+        other.err
+    );
+    // A log is the same by another spelling of its path, and one that is not in this run does not pass.
+    own_log(dir.path(), "a.txt", 1.05);
+    own_log(dir.path(), "b.txt", 1.05);
+    let two = |args: &[&str]| compare(dir.path(), &[args, &CLUSTER].concat());
+    fs::create_dir(dir.path().join("x")).unwrap();
+    assert_eq!(two(&["./a.txt", "x/.././b.txt", "--write-baseline", "two.toml"]).code, 0);
+    assert_eq!(two(&["a.txt", "b.txt", "--baseline", "two.toml"]).code, 0);
+    let gone = two(&["a.txt", "--baseline", "two.toml", "--junit", "two.xml", "--format", "json"]);
+    assert_eq!(gone.code, 1, "{gone:?}");
+    assert!(gone.err.contains("E091") && gone.err.contains("b.txt: the baseline has it"), "{}", gone.err);
+    let value: Value = serde_json::from_str(&gone.out).unwrap();
+    assert_eq!(value["results"]["missing"][0], "b.txt");
+    let report = fs::read_to_string(dir.path().join("two.xml")).unwrap();
+    assert!(report.contains("<failure message=\"b.txt: the baseline has it"), "{report}");
+    // One that could not be read is told once, as that.
+    fs::write(dir.path().join("b.txt"), "").unwrap();
+    let unread = two(&["a.txt", "b.txt", "--baseline", "two.toml"]);
+    assert!(unread.code == 3 && !unread.err.contains("the baseline has it"), "{unread:?}");
     // Files that are no baselines.
     for bad in ["", "schema = 1\n", "schema = 2\ntool_version = \"1\"\n[logs]\n", "\u{0}", "max_mape = 1"] {
         fs::write(dir.path().join("bad.toml"), bad).unwrap();

@@ -1,9 +1,10 @@
 //! Arguments that several verbs share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::context::Context;
 use super::fault::Failure;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 use crate::scenario::{Input, Setting};
@@ -114,6 +115,14 @@ impl System {
         self.system.is_some() || self.cluster.is_some()
     }
 
+    /// The files that flags name, and the scenario's, before anything is read.
+    pub(super) fn files(&self, scenario: Option<&Path>, context: &Context) -> Vec<(&'static str, PathBuf)> {
+        let scenario = scenario.map(|path| ("the scenario", path.to_owned()));
+        let profile = self.profile.as_ref().map(|path| ("the profile", PathBuf::from(path)));
+        let rows = context.catalogues().map(|path| ("a catalogue", PathBuf::from(path)));
+        scenario.into_iter().chain(profile).chain(rows).collect()
+    }
+
     /// The flags as keys of a scenario.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, Failure> {
         let mut out = Vec::new();
@@ -163,6 +172,13 @@ impl System {
         }
         Ok(out)
     }
+}
+
+/// The files that a scenario was read from, with what it extends and what flags named.
+pub(super) fn files(loaded: &crate::scenario::Loaded) -> Vec<(&'static str, PathBuf)> {
+    let texts = loaded.diagnostics.sources.names().map(PathBuf::from);
+    let tuner = loaded.scenario.software.env.get("NCCL_TUNER_CONFIG_FILE").map(PathBuf::from);
+    texts.chain(tuner).map(|path| ("a file", path)).collect()
 }
 
 /// The input that a path on the command line means; `-` is standard input.

@@ -1,6 +1,7 @@
 //! `compare`: predicted beside measured.
 
 mod clues;
+mod failed;
 mod gates;
 mod log;
 mod verdict;
@@ -16,10 +17,11 @@ use sim_report::table::{compare_csv, compare_markdown, compare_text};
 use super::args::{self, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::measured::Request;
 use super::output;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::diagnostic::{Code, Diagnostic, shorten};
+use failed::Failures;
 
 /// The files that `--out` gets.
 const NAMES: &[&str] = &["result.json", "compare.csv", "chart.svg"];
@@ -107,42 +109,43 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let tolerance = args.tolerance.as_deref().map(|text| share("--tolerance", text)).transpose()?;
     let before = args.baseline.as_deref().map(verdict::read).transpose()?;
-    for path in [&args.write_baseline, &args.junit].into_iter().flatten() {
-        output::writable(path, args.force)?;
-        output::apart(path, args.logs.iter().map(PathBuf::as_path))?;
-    }
+    files(args, context)?;
     let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
     let request = Request { input, settings: args.system.settings()?, op, interval: args.interval };
     let interrupt = super::interrupt::flag();
     let bar = super::play::progress(context);
-    let (mut logs, mut notes, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut logs, mut notes, mut failures) = (Vec::new(), Vec::new(), Failures::default());
     for path in &args.logs {
+        let name = path.display().to_string();
+        if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            failures.interrupted(&name);
+            break;
+        }
         if let Some(bar) = &bar {
             bar.set_length(args.logs.len() as u64);
             bar.inc(1);
         }
         match log::compare(path, &request, &interrupt, context, &mut notes, &mut failures) {
             Ok(compared) => logs.extend(compared),
-            Err(failure) => failures.push(failure),
-        }
-        if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-            break;
+            Err(failure) => failures.push(&name, failure),
         }
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
     let now = Baseline::of(&logs, env!("CARGO_PKG_VERSION"));
+    let missing = before.as_ref().map_or_else(Vec::new, |before| before.missing(&now));
+    let missing = missing.into_iter().filter(|log| !failures.explain(log)).collect();
     let changes = before.map_or_else(Vec::new, |before| before.compare(&now, tolerance.unwrap_or(verdict::TOLERANCE)));
-    let gates = Gates { thresholds, changes };
+    let gates = Gates { thresholds, changes, missing, failed: failures.told() };
     let checks = checks(&logs, &gates);
-    if !logs.is_empty() {
-        show(args, &logs, &gates, &checks, notes, folder.as_ref(), context)?;
-    }
+    show(args, &logs, &gates, &checks, notes, folder.as_ref(), context)?;
     if let Some(path) = &args.junit {
         verdict::write_junit(path, &checks, args.force)?;
     }
-    if let Some(failure) = all(failures) {
+    let missed = verdict::missed(&checks, &gates.missing);
+    if let Some(mut failure) = failures.all() {
+        missed.list.into_iter().for_each(|fault| failure.diagnostics.push(fault));
         return Err(failure);
     }
     if Summary::of(logs.iter().flat_map(|log: &LogComparison| &log.rows)).is_none() {
@@ -152,11 +155,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if let Some(path) = &args.write_baseline {
         verdict::write(path, &now, args.force)?;
     }
-    let mut faults = Diagnostics::new();
-    for missed in checks.into_iter().filter_map(|check| check.failure) {
-        faults.push(Diagnostic::new(Code::Threshold, missed));
+    if missed.list.is_empty() { Ok(()) } else { Err(Failure { diagnostics: missed, exit: Exit::Missed }) }
+}
+
+/// Sees before the work that all files can be written, and that none takes the place of another.
+fn files(args: &Args, context: &Context) -> Result<(), Failure> {
+    let single = [("--write-baseline", &args.write_baseline), ("--junit", &args.junit)];
+    let mut outputs: Vec<(&str, PathBuf)> =
+        single.into_iter().filter_map(|(flag, path)| Some((flag, path.clone()?))).collect();
+    for (_, path) in &outputs {
+        output::writable(path, args.force)?;
     }
-    if faults.list.is_empty() { Ok(()) } else { Err(Failure { diagnostics: faults, exit: Exit::Missed }) }
+    outputs.extend(args.out.as_deref().map(|out| folder::files(out, NAMES)).unwrap_or_default());
+    let others = [("the gate file", &args.gate_file), ("the baseline", &args.baseline)];
+    let others = others.into_iter().filter_map(|(what, path)| Some((what, path.clone()?)));
+    let logs = args.logs.iter().map(|log| ("a log", log.clone()));
+    let read: Vec<_> = logs.chain(others).chain(args.system.files(args.scenario.as_deref(), context)).collect();
+    output::apart(&outputs, &read)
 }
 
 /// A comparison without a single row says nothing, so that no threshold is met by it.
@@ -180,6 +195,8 @@ fn show(
 ) -> Result<(), Failure> {
     let mut results = CompareResults::from(logs);
     results.changes.clone_from(&gates.changes);
+    results.missing.clone_from(&gates.missing);
+    results.failed.clone_from(&gates.failed);
     if args.interval {
         results.in_interval = sim_report::compare::in_range(logs.iter().flat_map(|log| &log.rows));
     }
@@ -196,28 +213,11 @@ fn show(
     }
     match args.format {
         CompareFormat::Json => output::print(&json),
+        // What went wrong follows on standard error.
+        CompareFormat::Text if logs.is_empty() => Ok(()),
         CompareFormat::Text => output::print(&compare_text(&results)),
         CompareFormat::Markdown => output::print(&compare_markdown(&results, checks)),
     }
-}
-
-/// All failures as one: their findings together, with the first one's exit code.
-fn all(failures: Vec<Failure>) -> Option<Failure> {
-    let mut failures = failures.into_iter();
-    let mut sum = failures.next()?;
-    for failure in failures {
-        // Findings with places belong to other texts than the first one's.
-        for diagnostic in &failure.diagnostics.list {
-            let line = failure.diagnostics.line(diagnostic);
-            let message = match &diagnostic.place {
-                Some(_) => line.split_once(' ').map_or(line.clone(), |(_, rest)| rest.to_owned()),
-                None => diagnostic.message.clone(),
-            };
-            let plain = Diagnostic { message, place: None, related: Vec::new(), ..diagnostic.clone() };
-            sum.diagnostics.push(plain);
-        }
-    }
-    Some(sum)
 }
 
 /// `15%` or `0.15` as a ratio.

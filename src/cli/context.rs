@@ -24,6 +24,11 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// The files of `--catalogue`.
+    pub(super) fn catalogues(&self) -> impl Iterator<Item = &str> {
+        self.settings.iter().filter(|setting| setting.is_file()).map(|setting| setting.text.as_str())
+    }
+
     /// Loads a scenario with `settings` and then the common ones on top, and prints its warnings.
     pub(super) fn load(&self, input: &Input, mut settings: Vec<Setting>) -> Result<Loaded, Failure> {
         settings.extend(self.settings.iter().cloned());

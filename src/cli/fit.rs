@@ -78,7 +78,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if let Some(path) = &args.out {
         // Before the work, so that it isn't lost because of a typing error.
         output::writable(path, args.force)?;
-        output::apart(path, args.logs.iter().map(|text| labelled(text).1))?;
+        let logs = args.logs.iter().map(|text| ("a log", labelled(text).1.to_owned()));
+        let read: Vec<_> = logs.chain(args.system.files(args.scenario.as_deref(), context)).collect();
+        output::apart(&[("--out", path.clone())], &read)?;
     }
     let request = Request { input, settings: args.system.settings()?, op, interval: false };
     let mut notes = Vec::new();

@@ -18,6 +18,11 @@ pub(super) struct Folder {
     written: RefCell<Vec<String>>,
 }
 
+/// The files of such a folder beside their flag, to see that they are none of those that are read.
+pub(super) fn files(folder: &Path, names: &[&str]) -> Vec<(&'static str, PathBuf)> {
+    names.iter().map(|name| ("--out", folder.join(name))).collect()
+}
+
 impl Folder {
     /// Makes the folder, and sees that each of `names` can be written there, and none would be overwritten unasked.
     pub(super) fn prepare(folder: &Path, names: &[&str], force: bool) -> Result<Self, Failure> {

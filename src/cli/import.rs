@@ -151,6 +151,9 @@ fn write(args: &Args, toml: &str, runs: bool, context: &Context) -> Result<(), F
     if args.out == Path::new("-") {
         return output::print(toml);
     }
+    let extended = args.extends.iter().map(|file| ("the scenario", PathBuf::from(file)));
+    let read: Vec<_> = core::iter::once(("the file", args.file.clone())).chain(extended).collect();
+    output::apart(&[("--out", args.out.clone())], &read)?;
     output::write(&args.out, toml.as_bytes(), args.force)?;
     let out = args.out.display();
     let next = if runs {

@@ -1,7 +1,7 @@
 //! Writing answers: to standard output, or to files that are complete or absent.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sim_report::result::{Envelope, Warning};
@@ -73,16 +73,32 @@ pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether an output is none of the files that are read: those are never replaced, not even when forced.
-pub(super) fn apart<'a>(path: &Path, read: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
-    let Ok(own) = path.canonicalize() else { return Ok(()) };
-    if read.into_iter().any(|other| other.canonicalize().is_ok_and(|other| other == own)) {
-        let shown = shorten(&path.display().to_string());
-        let fault =
-            Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: it is one of the files to read"));
-        return Err(Failure::of(Exit::Usage, fault.help("give another name")));
+/// Whether no output is one of the files that are read (those are never replaced, not even when forced), and no two outputs
+/// are one file. Outputs come with their flags, files that are read with what they are.
+pub(super) fn apart(outputs: &[(&str, PathBuf)], read: &[(&str, PathBuf)]) -> Result<(), Failure> {
+    let refuse = |path: &Path, why: String| {
+        let message = format!("cannot write `{}`: {why}", shorten(&path.display().to_string()));
+        Err(Failure::of(Exit::Usage, Diagnostic::new(Code::Unwritable, message).help("give another name")))
+    };
+    for (at, (flag, path)) in outputs.iter().enumerate() {
+        let own = whole(path);
+        if let Some((what, _)) = read.iter().find(|(_, other)| whole(other) == own) {
+            return refuse(path, format!("it is {what} that is read"));
+        }
+        if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| whole(other) == own) {
+            return refuse(path, format!("{other} and {flag} would write the same file"));
+        }
     }
     Ok(())
+}
+
+/// The one path of a file, whether it is there or only its folder is; in other cases the path as it is meant.
+fn whole(path: &Path) -> PathBuf {
+    let folder =
+        |path: &Path| path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p }.to_owned());
+    let there = path.canonicalize().ok();
+    let beside = || Some(folder(path)?.canonicalize().ok()?.join(path.file_name()?));
+    there.or_else(beside).unwrap_or_else(|| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
 /// Writes a file as a whole: to a temporary name in the same folder, then renamed. An existing file is an error unless
@@ -135,6 +151,20 @@ mod tests {
             let failure = write(&bad, b"x", true).unwrap_err();
             assert_eq!(failure.diagnostics.list[0].code, Code::Unwritable, "{bad:?}");
         }
+        // One file is one file, however it is named.
+        let (own, sub) = (path.clone(), dir.path().join("none/../b.json"));
+        std::fs::create_dir(dir.path().join("none")).unwrap();
+        let b = dir.path().join("b.json");
+        assert!(apart(&[("--a", own.clone()), ("--b", b.clone())], &[("a log", sub.with_file_name("c"))]).is_ok());
+        for (outputs, read) in [
+            (vec![("--a", b.clone()), ("--b", sub.clone())], vec![]),
+            (vec![("--a", sub)], vec![("a log", b)]),
+            (vec![("--a", own.clone())], vec![("a log", dir.path().join("./a.json"))]),
+        ] {
+            let failure = apart(&outputs, &read).unwrap_err();
+            assert_eq!((failure.exit, failure.diagnostics.list[0].code), (Exit::Usage, Code::Unwritable));
+        }
+        std::fs::remove_dir(dir.path().join("none")).unwrap();
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["a.json"]);
     }

@@ -13,10 +13,10 @@ use clap::ValueEnum;
 use sim_core::outcome::StopReason;
 use sim_report::result::EngineResult;
 
-use super::args::Format;
+use super::args::{self, Format};
 use super::context::{Context, warnings};
 use super::fault::Failure;
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::{interrupt, output};
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Loaded, Workload};
@@ -58,6 +58,12 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
     // Before the work, so that it isn't lost because of a typing error.
     if let Some(file) = view.tuner {
         output::writable(file, view.force)?;
+    }
+    let tuner = view.tuner.map(|file| ("--tuner", file.to_owned()));
+    let files = view.out.map(|out| folder::files(out, artifacts::NAMES)).unwrap_or_default();
+    let outputs: Vec<_> = tuner.into_iter().chain(files).collect();
+    if !outputs.is_empty() {
+        output::apart(&outputs, &args::files(loaded))?;
     }
     let folder = view.out.map(|folder| Folder::prepare(folder, artifacts::NAMES, view.force)).transpose()?;
     let bar = progress(context);

@@ -55,6 +55,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         drawn(path)?;
     }
     let loaded = context.load(&input, args.system.settings()?)?;
+    if let Some(path) = &args.plot {
+        output::apart(&[("--plot", path.clone())], &args::files(&loaded))?;
+    }
     let fabric = &loaded.fabric;
     if args.node as usize >= fabric.nodes().len() {
         return Err(no_node(args.node, fabric));

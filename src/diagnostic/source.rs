@@ -54,6 +54,11 @@ impl Sources {
         self.list.get(id.0 as usize).map_or("", |s| &s.name)
     }
 
+    /// What all texts are called, in the order in which they were added.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|source| source.name.as_str())
+    }
+
     /// The text itself; empty for a number of another job.
     #[must_use]
     pub fn text(&self, id: SourceId) -> &str {

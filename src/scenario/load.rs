@@ -68,6 +68,11 @@ impl Setting {
         Self { origin, key, text: path.into(), literal: true, file: true }
     }
 
+    /// Whether its text is the path of a file.
+    pub(crate) const fn is_file(&self) -> bool {
+        self.file
+    }
+
     /// Whether it sets a key of the catalogue.
     pub(super) fn is_of_catalogue(&self) -> bool {
         let path = self.key.as_deref().or_else(|| self.text.split_once('=').map(|(key, _)| key)).unwrap_or("");

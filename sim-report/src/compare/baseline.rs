@@ -1,6 +1,7 @@
 //! A stored state of the errors, against which later ones are held: has the model got worse on these logs?
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub struct Baseline {
     pub schema: u32,
     /// The program that found them.
     pub tool_version: String,
-    /// By log and band (`small`, `mid`, `large`).
+    /// By log ([`key`]) and band (`small`, `mid`, `large`).
     pub logs: BTreeMap<String, BTreeMap<String, BaselineBand>>,
 }
 
@@ -50,6 +51,32 @@ pub struct Change {
     pub worse: bool,
 }
 
+/// The name by which a baseline knows a log: its path without what makes no difference (`./`, doubled separators, `a/..`), with
+/// `/` between the parts. It is a matter of the text alone: the same file by an absolute path is another log.
+#[must_use]
+pub fn key(log: &str) -> String {
+    let path = Path::new(log);
+    let mut root = "";
+    let mut parts: Vec<String> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::RootDir => root = "/",
+            // Above the root is the root; above a prefix that climbs, one more step.
+            Component::ParentDir => match parts.last().map(String::as_str) {
+                None if root.is_empty() => parts.push("..".to_owned()),
+                None => {}
+                Some("..") => parts.push("..".to_owned()),
+                Some(_) => drop(parts.pop()),
+            },
+            Component::Normal(_) | Component::Prefix(_) => {
+                parts.push(component.as_os_str().to_string_lossy().into_owned());
+            }
+        }
+    }
+    format!("{root}{}", parts.join("/"))
+}
+
 impl Baseline {
     /// The state of these comparisons.
     pub fn of<'l>(logs: impl IntoIterator<Item = &'l LogComparison>, tool_version: impl Into<String>) -> Self {
@@ -58,7 +85,7 @@ impl Baseline {
             let (median_error, median_abs_error) = (rounded(b.median_error), rounded(b.median_abs_error));
             (b.band.name().to_owned(), BaselineBand { count: b.count, median_error, median_abs_error })
         };
-        let logs = logs.into_iter().map(|log| (log.log.clone(), log.bands().into_iter().map(band).collect())).collect();
+        let logs = logs.into_iter().map(|log| (key(&log.log), log.bands().into_iter().map(band).collect())).collect();
         Self { schema: SCHEMA, tool_version: tool_version.into(), logs }
     }
 
@@ -68,8 +95,15 @@ impl Baseline {
         self.schema == SCHEMA
     }
 
+    /// The logs that it has and `now` has not.
+    #[must_use]
+    pub fn missing(&self, now: &Self) -> Vec<String> {
+        self.logs.keys().filter(|log| !now.logs.contains_key(*log)).cloned().collect()
+    }
+
     /// Holds `now` against it. A band is worse if its median |error| has grown by more than `tolerance` (a ratio: 0.01 is a point
-    /// of percent), if its number of rows has changed, and if the baseline doesn't have it. Logs that are not in `now` don't count.
+    /// of percent), if its number of rows has changed, and if the baseline doesn't have it. Logs that are not in `now` at all
+    /// are told by [`missing`](Self::missing).
     #[must_use]
     pub fn compare(&self, now: &Self, tolerance: f64) -> Vec<Change> {
         let none = BTreeMap::new();

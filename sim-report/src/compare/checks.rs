@@ -2,7 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, LogComparison, Summary, Thresholds};
+use super::{Change, LogComparison, Summary, Thresholds, key};
+
+/// A log, or a table of one, that could not be compared, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The log.
+    pub log: String,
+    /// The id of the finding, which `explain` knows.
+    pub code: String,
+    /// Why.
+    pub message: String,
+    /// What else there is to know: the place, what was expected, what to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
 
 /// What comparisons are held to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +25,10 @@ pub struct Gates {
     pub thresholds: Thresholds,
     /// How bands stand to a baseline.
     pub changes: Vec<Change>,
+    /// Logs of the baseline that this run has not.
+    pub missing: Vec<String>,
+    /// Logs that could not be compared: none of them passes.
+    pub failed: Vec<Failed>,
 }
 
 /// One check.
@@ -22,19 +40,23 @@ pub struct Check {
     pub name: String,
     /// What it found, in words.
     pub found: String,
-    /// Why it failed; absent if it passed.
+    /// Why it failed; absent if it passed or could not be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Why it could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
-/// All checks of these comparisons: one a band of each log, and one a threshold.
+/// All checks of these comparisons: one a band of each log, one a log that could not be compared or that the baseline misses,
+/// and one a threshold.
 #[must_use]
 pub fn checks(logs: &[LogComparison], gates: &Gates) -> Vec<Check> {
     let mut out = Vec::new();
     for log in logs {
         for band in log.bands() {
             let name = band.band.name();
-            let failed = gates.changes.iter().find(|c| c.worse && c.log == log.log && c.band == name);
+            let failed = gates.changes.iter().find(|c| c.worse && c.log == key(&log.log) && c.band == name);
             out.push(Check {
                 subject: log.log.clone(),
                 name: format!("{name} messages"),
@@ -45,6 +67,7 @@ pub fn checks(logs: &[LogComparison], gates: &Gates) -> Vec<Check> {
                     band.median_abs_error * 100.0
                 ),
                 failure: failed.map(ToString::to_string),
+                error: None,
             });
         }
     }
@@ -55,6 +78,26 @@ pub fn checks(logs: &[LogComparison], gates: &Gates) -> Vec<Check> {
             name: format!("{} messages", change.band),
             found: "no rows".to_owned(),
             failure: Some(change.to_string()),
+            error: None,
+        });
+    }
+    for log in &gates.missing {
+        out.push(Check {
+            subject: log.clone(),
+            name: "is in this run".to_owned(),
+            found: "the baseline has it, this run has not".to_owned(),
+            failure: Some(format!("{log}: the baseline has it, and this run has not")),
+            error: None,
+        });
+    }
+    for failed in &gates.failed {
+        let details: String = failed.details.iter().map(|detail| format!("; {detail}")).collect();
+        out.push(Check {
+            subject: failed.log.clone(),
+            name: "can be compared".to_owned(),
+            found: format!("{}: {}{details}", failed.code, failed.message),
+            failure: None,
+            error: Some(failed.message.clone()),
         });
     }
     if let Some(summary) = Summary::of(logs.iter().flat_map(|log| &log.rows)) {
@@ -71,6 +114,7 @@ pub fn checks(logs: &[LogComparison], gates: &Gates) -> Vec<Check> {
                 name: name.to_owned(),
                 found: format!("{:.1} %, at most {:.1} %", value * 100.0, limit * 100.0),
                 failure: missed.iter().find(|m| m.metric == name).map(ToString::to_string),
+                error: None,
             });
         }
     }

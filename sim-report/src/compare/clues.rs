@@ -13,6 +13,8 @@ const LARGEST: usize = 3;
 const NEAR: f64 = 0.15;
 /// A what-if is told if it takes this part of the gap away, as a ratio of logarithms.
 const CLOSES: f64 = 0.35;
+/// A what-if explains a log if what it leaves is at most this, as a logarithm of a ratio: nothing more general is said then.
+const EXPLAINS: f64 = 0.25;
 /// Two what-ifs whose remaining gaps differ by less than this factor explain a log equally well.
 const ALIKE: f64 = 1.35;
 /// Copies through host memory reach less than this part of a slot, copies from GPU to GPU more.
@@ -46,34 +48,68 @@ pub struct WhatIf {
     pub predicted_us: Vec<(Bytes, f64)>,
 }
 
+/// What a cluster tells of a low rate.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Causes, those that explain most of it first.
+    pub(super) causes: Vec<String>,
+    /// What is worth knowing beside.
+    pub(super) facts: Vec<String>,
+    /// One of the causes explains it, so that nothing more general needs to be said.
+    pub(super) explained: bool,
+}
+
+/// A cause in words, with what it leaves unexplained, as the logarithm of a ratio; infinite where that can't be told.
+struct Cause {
+    left: f64,
+    /// It was predicted anew with it, rather than read off a rate.
+    played: bool,
+    text: String,
+}
+
 /// What the rate of the largest sizes says.
-pub(super) fn describe(sizes: &[Size], operation: Option<Operation>, ranks: Option<u32>, clues: &Clues) -> Vec<String> {
-    let mut out = Vec::new();
+pub(super) fn describe(sizes: &[Size], operation: Option<Operation>, ranks: Option<u32>, clues: &Clues) -> Told {
+    let mut told = Told::default();
     let large: Vec<&Size> = sizes.iter().rev().take(LARGEST).filter(|s| s.bytes.get() > 64 << 10).collect();
     let mut ratios: Vec<f64> = large.iter().map(|s| s.ratio()).collect();
     ratios.sort_by(f64::total_cmp);
-    let (Some(ratio), Some(last)) = (ratios.get(ratios.len() / 2).copied(), large.first()) else { return out };
+    let (Some(ratio), Some(last)) = (ratios.get(ratios.len() / 2).copied(), large.first()) else { return told };
     let busbw = match (operation, ranks) {
         (Some(op), Some(ranks)) => op.bandwidths(last.bytes, last.measured_us, ranks).1,
         _ => last.bytes.get() as f64 / last.measured_us / 1e3,
     };
-    out.extend(slot(clues));
     if ratio >= LOW {
-        return out;
+        told.facts.extend(slot(clues));
+        return told;
     }
-    if let Some(part) = part(ratio) {
-        out.push(format!("the largest sizes reach {:.0} % of the predicted rate: about {part}", ratio * 100.0));
+    let mut causes: Vec<Cause> = what_if(sizes, clues).into_iter().collect();
+    told.explained = causes.iter().any(|cause| cause.left <= EXPLAINS);
+    let (load, why) = network(last, operation, busbw, clues).unzip();
+    match (load, why.flatten().filter(|_| !told.explained)) {
+        (Some(load), Some((left, why))) => causes.push(Cause { left, played: false, text: load + &why }),
+        (load, _) => told.facts.extend(load),
     }
-    out.extend(network(last, operation, busbw, clues));
     if clues.nodes == 1 && clues.pcie_only && clues.slot_rate > 0.0 && busbw < STAGED * clues.slot_rate {
-        out.push(format!(
+        let text = format!(
             "{busbw:.1} GB/s is {:.0} % of what a GPU's slot carries ({:.1} GB/s): as copies through host memory are, without peer-to-peer",
             busbw / clues.slot_rate * 100.0,
             clues.slot_rate
-        ));
+        );
+        causes.push(Cause { left: f64::INFINITY, played: false, text });
     }
-    out.extend(what_if(sizes, clues));
-    out
+    // What was played and explains it, then what the rates say, then what was played and leaves much.
+    let rank = |cause: &Cause| match (cause.played, cause.left <= EXPLAINS) {
+        (true, true) => 0,
+        (false, _) => 1,
+        (true, false) => 2,
+    };
+    causes.sort_by(|a, b| rank(a).cmp(&rank(b)).then(a.left.total_cmp(&b.left)));
+    told.causes = causes.into_iter().map(|cause| cause.text).collect();
+    told.facts.extend(slot(clues));
+    if let Some(part) = part(ratio).filter(|_| !told.explained) {
+        told.facts.push(format!("the largest sizes reach {:.0} % of the predicted rate: about {part}", ratio * 100.0));
+    }
+    told
 }
 
 /// More NICs for a GPU than its slot can feed.
@@ -88,8 +124,13 @@ fn slot(clues: &Clues) -> Option<String> {
     })
 }
 
-/// How full the NICs are.
-fn network(last: &Size, operation: Option<Operation>, busbw: f64, clues: &Clues) -> Option<String> {
+/// How full the NICs are, and why, with what that leaves unexplained.
+fn network(
+    last: &Size,
+    operation: Option<Operation>,
+    busbw: f64,
+    clues: &Clues,
+) -> Option<(String, Option<(f64, String)>)> {
     if clues.nodes < 2 || clues.nics == 0 || clues.nic_rate <= 0.0 {
         return None;
     }
@@ -104,22 +145,27 @@ fn network(last: &Size, operation: Option<Operation>, busbw: f64, clues: &Clues)
     };
     let (load, rate) = (leaves / nics, clues.nic_rate);
     let carried = if peers { "" } else { ", if a ring carries it" };
-    let mut text = format!("{load:.1} of {rate:.0} GB/s on each NIC{carried}");
-    if nics > 1.0 && (leaves / rate - 1.0).abs() < 0.25 {
-        text += ", together what one NIC carries: does all traffic take one?";
-    } else if let Some(part) = part(load / rate) {
-        text += &format!(
+    let text = format!("{load:.1} of {rate:.0} GB/s on each NIC{carried}");
+    let why = if nics > 1.0 && (leaves / rate - 1.0).abs() < 0.25 {
+        let why = ", together what one NIC carries: does all traffic take one?";
+        Some(((leaves / rate).ln().abs(), why.to_owned()))
+    } else if let Some((of, part)) = nearest_part(load / rate) {
+        let why = format!(
             ", about {part} of its rate: a slower port or path than the model's, or too few queue pairs or channels"
         );
+        Some(((load / rate / of).ln().abs(), why))
     } else if peers {
-        text +=
+        let why =
             ": too few channels or queue pairs for each peer (NCCL_NCHANNELS_PER_NET_PEER, NCCL_IB_QPS_PER_CONNECTION)";
-    }
-    Some(text)
+        Some((f64::INFINITY, why.to_owned()))
+    } else {
+        None
+    };
+    Some((text, why))
 }
 
 /// The what-if that takes most of the gap away.
-fn what_if(sizes: &[Size], clues: &Clues) -> Option<String> {
+fn what_if(sizes: &[Size], clues: &Clues) -> Option<Cause> {
     let gap = |of: &dyn Fn(&Size) -> Option<f64>| -> Option<f64> {
         let gaps: Vec<f64> = sizes.iter().filter_map(|s| of(s).map(|us| (us / s.measured_us).ln().abs())).collect();
         (!gaps.is_empty()).then(|| gaps.iter().sum::<f64>() / gaps.len() as f64)
@@ -141,19 +187,24 @@ fn what_if(sizes: &[Size], clues: &Clues) -> Option<String> {
     let or = alike
         .map_or(String::new(), |(with, _, what)| format!(", or as if {} ({:.0} % off)", what.what, percent(*with)));
     let sizes: Vec<String> = first.predicted_us.iter().map(|(bytes, _)| bytes.to_string()).collect();
-    Some(format!(
+    let text = format!(
         "as if {}: the model is then {:.0} % off at {}, in place of {:.0} %{or}",
         first.what,
         percent(least),
         sizes.join(" and "),
         percent(without)
-    ))
+    );
+    Some(Cause { left: least, played: true, text })
+}
+
+/// A simple part that `ratio` is near, in words.
+fn part(ratio: f64) -> Option<&'static str> {
+    nearest_part(ratio).map(|(_, name)| name)
 }
 
 /// A simple part that `ratio` is near.
-fn part(ratio: f64) -> Option<&'static str> {
+fn nearest_part(ratio: f64) -> Option<(f64, &'static str)> {
     [(0.5, "half"), (1.0 / 3.0, "a third"), (0.25, "a quarter"), (0.125, "an eighth")]
         .into_iter()
         .find(|(of, _)| (ratio / of - 1.0).abs() <= NEAR)
-        .map(|(_, name)| name)
 }

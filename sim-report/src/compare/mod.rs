@@ -24,8 +24,8 @@ use crate::metrics::Operation;
 use crate::nccl_log::Table;
 use crate::result::ParameterResult;
 
-pub use baseline::{Baseline, BaselineBand, Change};
-pub use checks::{Check, Gates, checks};
+pub use baseline::{Baseline, BaselineBand, Change, key};
+pub use checks::{Check, Failed, Gates, checks};
 pub use clues::{Clues, WhatIf};
 pub use stats::{Band, BandName, Missed, Summary, Thresholds};
 

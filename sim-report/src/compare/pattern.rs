@@ -50,17 +50,40 @@ pub(super) fn describe(log: &LogComparison) -> Vec<String> {
         let help = "start the test with more (-g 8, or mpirun -np 8)";
         return vec![format!("one rank: a copy within a GPU, in which no link takes part; {help}")];
     }
-    let shape = shape::describe(&sizes);
-    let shaped = shape.is_some();
-    out.extend(shape.or_else(|| by_size(&sizes)));
-    // A rate says little of a run that stalled or collapsed.
-    if !shaped {
+    if let Some(shape) = shape::describe(&sizes) {
+        // A rate says little of a run that stalled or collapsed.
+        out.push(shape);
+    } else if let Some(seen) = by_size(&sizes) {
         let clues = log.clues.clone().unwrap_or_default();
-        out.extend(clues::describe(&sizes, log.operation, log.ranks, &clues));
+        out.extend(with_causes(seen, clues::describe(&sizes, log.operation, log.ranks, &clues)));
     }
     out.extend(by_placement(rows));
     out.extend(outliers(rows));
     out
+}
+
+/// Which sizes are off, and what such a split of the sizes usually means, whatever the cluster.
+struct Seen {
+    sizes: String,
+    usually: Option<String>,
+}
+
+impl Seen {
+    fn new(sizes: impl Into<String>, usually: &str) -> Self {
+        Self { sizes: sizes.into(), usually: Some(usually.to_owned()) }
+    }
+}
+
+/// What was seen, the causes that the cluster tells (those that explain most first), what else it tells, and what it usually
+/// means: that last, and only if no cause explains it.
+fn with_causes(seen: Seen, told: clues::Told) -> Vec<String> {
+    let usually = seen.usually.filter(|_| !told.explained);
+    if told.causes.is_empty() {
+        let first = usually.map_or_else(|| seen.sizes.clone(), |usually| format!("{}: {usually}", seen.sizes));
+        return core::iter::once(first).chain(told.facts).collect();
+    }
+    let last = usually.map(|usually| format!("if it is none of these: {usually}"));
+    core::iter::once(seen.sizes).chain(told.causes).chain(told.facts).chain(last).collect()
 }
 
 fn sizes(rows: &[Row]) -> Vec<Size> {
@@ -87,21 +110,22 @@ fn sizes(rows: &[Row]) -> Vec<Size> {
 }
 
 /// The sentence about sizes. Runs of up to one stray size in ten are overlooked.
-fn by_size(sizes: &[Size]) -> Option<String> {
+fn by_size(sizes: &[Size]) -> Option<Seen> {
     let all = sizes.len();
     if all == 0 {
         return None;
     }
     let off = sizes.iter().filter(|s| s.verdict != Verdict::Fine).count();
     if off == 0 {
-        return Some(format!("all {} within {} %", count(all, "size"), OFF * 100.0));
+        let sizes = format!("all {} within {} %", count(all, "size"), OFF * 100.0);
+        return Some(Seen { sizes, usually: None });
     }
     let strays = |part: &[Size], verdict| part.iter().filter(|s| s.verdict != verdict).count();
     let mostly = |part: &[Size], verdict| !part.is_empty() && strays(part, verdict) * 10 <= part.len();
     for verdict in [Verdict::Slow, Verdict::Fast] {
         if mostly(sizes, verdict) {
             let hint = whole_range(sizes, verdict);
-            return Some(format!("all sizes {}: looks like {hint}", by_how_much(sizes)));
+            return Some(Seen::new(format!("all sizes {}", by_how_much(sizes)), hint));
         }
     }
     // The split that leaves the fewest strays, where one side is off and the other is not like it.
@@ -129,16 +153,14 @@ fn by_size(sizes: &[Size]) -> Option<String> {
     let last = worst.last()?;
     let inside: Vec<Size> = sizes.iter().filter(|s| (first.bytes..=last.bytes).contains(&s.bytes)).copied().collect();
     if inside.len() < all && mostly(&inside, first.verdict) {
-        return Some(format!(
-            "{} {}, smaller and larger fine: looks like a change of algorithm or protocol at another size than the model's",
-            range(&inside),
-            by_how_much(&inside)
+        return Some(Seen::new(
+            format!("{} {}, smaller and larger fine", range(&inside), by_how_much(&inside)),
+            "looks like a change of algorithm or protocol at another size than the model's",
         ));
     }
-    Some(format!(
-        "{off} of {} off by more than {} %, in no simple pattern: noise, or changes of algorithm at other sizes than the model's",
-        count(all, "size"),
-        OFF * 100.0
+    Some(Seen::new(
+        format!("{off} of {} off by more than {} %, in no simple pattern", count(all, "size"), OFF * 100.0),
+        "noise, or changes of algorithm at other sizes than the model's",
     ))
 }
 
@@ -146,31 +168,34 @@ fn whole_range(sizes: &[Size], verdict: Verdict) -> &'static str {
     let rates: Vec<f64> = sizes.iter().map(|s| 1.0 + s.rate).collect();
     let even = rates.iter().copied().fold(f64::INFINITY, f64::min) > 0.8 * rates.iter().copied().fold(0.0, f64::max);
     match (verdict, even) {
-        (Verdict::Slow, true) => "one factor on everything (another system, a slower clock, a shared machine)",
-        (Verdict::Slow, false) => "another path than the model's (socket transport, no GPUDirect, no peer-to-peer)",
-        (_, true) => "one factor on everything (a faster system than the model's)",
-        (_, false) => "a better path or another algorithm than the model's",
+        (Verdict::Slow, true) => {
+            "looks like one factor on everything (another system, a slower clock, a shared machine)"
+        }
+        (Verdict::Slow, false) => {
+            "looks like another path than the model's (socket transport, no GPUDirect, no peer-to-peer)"
+        }
+        (_, true) => "looks like one factor on everything (a faster system than the model's)",
+        (_, false) => "looks like a better path or another algorithm than the model's",
     }
 }
 
-fn two_ranges(left: &[Size], small: Verdict, right: &[Size], large: Verdict) -> String {
+fn two_ranges(left: &[Size], small: Verdict, right: &[Size], large: Verdict) -> Seen {
     use Verdict::{Fast, Fine, Slow};
     let cut = right.first().map(|s| size(s.bytes)).unwrap_or_default();
-    let low = || format!("all sizes >= {cut} {}", by_how_much(right));
-    let high = || format!("all sizes < {cut} {}", by_how_much(left));
+    let low = format!("all sizes >= {cut} {}", by_how_much(right));
+    let high = format!("all sizes < {cut} {}", by_how_much(left));
     match (small, large) {
-        (Fine, Slow) => {
-            format!(
-                "{}, smaller fine: looks like per-step cost, NIC goodput or a shared uplink, not one latency",
-                low()
-            )
-        }
-        (Slow, Fine) => {
-            format!("{}, larger fine: looks like launch cost or latency per step (alpha), not bandwidth", high())
-        }
-        (Fine, Fast) => format!("{}, smaller fine: the model's link rate or efficiency is too low", low()),
-        (Fast, Fine) => format!("{}, larger fine: the model's launch cost or latency is too high", high()),
-        _ => format!("{}, and {}: latency and bandwidth are off in opposite ways", high(), low()),
+        (Fine, Slow) => Seen::new(
+            format!("{low}, smaller fine"),
+            "looks like per-step cost, NIC goodput or a shared uplink, not one latency",
+        ),
+        (Slow, Fine) => Seen::new(
+            format!("{high}, larger fine"),
+            "looks like launch cost or latency per step (alpha), not bandwidth",
+        ),
+        (Fine, Fast) => Seen::new(format!("{low}, smaller fine"), "the model's link rate or efficiency is too low"),
+        (Fast, Fine) => Seen::new(format!("{high}, larger fine"), "the model's launch cost or latency is too high"),
+        _ => Seen::new(format!("{high}, and {low}"), "latency and bandwidth are off in opposite ways"),
     }
 }
 

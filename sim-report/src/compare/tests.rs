@@ -177,8 +177,18 @@ fn a_low_rate_in_the_light_of_the_cluster() {
         ),
         "{text}"
     );
+    // What explains it comes first, and nothing general beside it.
+    assert!(text.contains("% low, smaller fine; as if a"), "{text}");
+    for general in ["looks like", "about half", "too few queue pairs"] {
+        assert!(!text.contains(general), "{general}: {text}");
+    }
+    assert!(text.contains("12.5 of 25 GB/s on each NIC"), "a fact stays: {text}");
+    // What takes a part of the gap away is behind what the rates say, and the general is last.
+    let text = said(0.3, Clues { what_ifs: vec![what_if("a", 0.55)], ..two.clone() });
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(at("together what one NIC carries") < at("as if a") && at("as if a") < at("looks like"), "{text}");
     let text = said(0.5, Clues { what_ifs: vec![what_if("b", 0.9)], ..two });
-    assert!(!text.contains("as if b"), "{text}");
+    assert!(!text.contains("as if b") && text.contains("if it is none of these: looks like"), "{text}");
 }
 
 #[test]
@@ -205,13 +215,61 @@ fn baselines_tell_better_from_worse() {
     let empty = Baseline { logs: std::collections::BTreeMap::new(), ..now.clone() };
     assert_eq!(worse(&empty.compare(&now, 1.0)), 3);
     assert_eq!(now.compare(&empty, 0.0).len(), 0);
+    // A log that this run lacks.
+    assert_eq!((now.missing(&empty), empty.missing(&now)), (vec!["x.txt".to_owned()], Vec::new()));
+}
+
+#[test]
+fn a_baseline_knows_a_log_by_its_path_without_detours() {
+    for (typed, want) in [
+        ("x.txt", "x.txt"),
+        ("./x.txt", "x.txt"),
+        ("night//./x.txt", "night/x.txt"),
+        ("night/../x.txt#2", "x.txt#2"),
+        ("../../x.txt", "../../x.txt"),
+        ("../a/../x.txt", "../x.txt"),
+        ("/a/./x.txt", "/a/x.txt"),
+        ("/../x.txt", "/x.txt"),
+        ("-", "-"),
+    ] {
+        assert_eq!(key(typed), want, "{typed}");
+    }
+    let log = LogComparison { log: "./night/../x.txt".to_owned(), ..scaled(|_| 1.0) };
+    let (before, now) = (Baseline::of([&scaled(|_| 1.0)], "1"), Baseline::of([&log], "1"));
+    assert_eq!(before, now);
+    let worse = Baseline::of([&scaled(|_| 0.5)], "1")
+        .compare(&Baseline::of([&LogComparison { log: "./x.txt".to_owned(), ..scaled(|_| 0.2) }], "1"), 0.0);
+    let log = LogComparison { log: "./x.txt".to_owned(), ..scaled(|_| 0.2) };
+    let failed = checks(&[log], &Gates { changes: worse, ..Gates::default() });
+    assert_eq!(failed.iter().filter(|c| c.failure.is_some()).count(), 3, "{failed:?}");
+}
+
+#[test]
+fn logs_that_are_missing_or_cannot_be_compared_are_checks() {
+    let gates = Gates {
+        missing: vec!["gone.txt".to_owned()],
+        failed: vec![Failed {
+            log: "bad.txt".to_owned(),
+            code: "E090".to_owned(),
+            message: "it is empty".to_owned(),
+            details: vec!["expected a row".to_owned()],
+        }],
+        ..Gates::default()
+    };
+    let all = checks(&[], &gates);
+    assert_eq!(all[0].failure.as_deref(), Some("gone.txt: the baseline has it, and this run has not"));
+    assert_eq!((all[1].subject.as_str(), all[1].error.as_deref()), ("bad.txt", Some("it is empty")));
+    let page = crate::table::compare_markdown(&CompareResults::default(), &all);
+    for part in [": failed", ":x: bad.txt: E090: it is empty; expected a row", ":x: gone.txt: the baseline"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }
 
 #[test]
 fn checks_are_bands_and_thresholds() {
     let log = scaled(|_| 1.0 / 0.8);
     let thresholds = Thresholds { max_mape: Some(0.1), max_p90_abs_error: Some(0.5), ..Thresholds::default() };
-    let all = checks(&[log], &Gates { thresholds, changes: Vec::new() });
+    let all = checks(&[log], &Gates { thresholds, ..Gates::default() });
     assert_eq!(
         all.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
         ["small messages", "mid messages", "large messages", "mape", "p90_abs_error"]

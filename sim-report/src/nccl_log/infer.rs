@@ -41,6 +41,8 @@ struct Figures {
     blocks: Option<u64>,
     /// busbw / algbw.
     factor: Option<(f64, f64)>,
+    /// Figures enough say so, and none contradicts.
+    factor_sure: bool,
     /// The in-place half is unchecked while the other is checked.
     in_place_unchecked: Option<bool>,
     convention: Convention,
@@ -70,9 +72,11 @@ impl Figures {
             .map(|(_, inside)| inside == Check::NotChecked)
             .collect();
         let in_place_unchecked = checks.first().copied().filter(|first| checks.iter().all(|c| c == first));
+        let factor = ranks::bus_factor(rows);
         Self {
             blocks,
-            factor: ranks::bus_factor(rows),
+            factor: factor.map(|f| f.range),
+            factor_sure: factor.is_some_and(|f| f.sure),
             in_place_unchecked,
             convention: if old && scaled { Convention::Scaled } else { Convention::Size },
             milliseconds,
@@ -206,15 +210,29 @@ fn count_ranks(
         }
     };
     let fits = |n: u32| table.ranks_range.is_none_or(|(low, high)| (low..=high).contains(&n));
+    // Figures stand against what was said only if many say the same: one may be damaged.
+    let sure = match exact {
+        Some(_) => table.rows.iter().filter(|row| row.count > 0).count() > 1,
+        None => figures.factor_sure,
+    };
     let told = [(listed, RanksSource::Devices), (said.nranks, RanksSource::NcclInfo)];
     for (n, source) in told {
         let Some(n) = n else { continue };
-        if fits(n) {
+        let fitting = fits(n);
+        if !fitting {
+            let what = if source == RanksSource::Devices { "the list of devices ends at" } else { "NCCL says" };
+            let need = in_words(table.ranks_range);
+            let taken = if sure {
+                "the figures are taken, as all of them agree".to_owned()
+            } else {
+                format!("taken as {n}, since a figure may be damaged")
+            };
+            remarks.push((line, format!("{what} {n} ranks, but the figures need {need}: {taken}")));
+        }
+        if fitting || !sure {
             (table.ranks, table.ranks_source) = (Some(n), source);
             return;
         }
-        let what = if source == RanksSource::Devices { "the list of devices ends at" } else { "NCCL says" };
-        remarks.push((line, format!("{what} {n} ranks, but the figures need {}", in_words(table.ranks_range))));
     }
     if let Some(n) = exact {
         (table.ranks, table.ranks_source) = (Some(n), RanksSource::Counts);

@@ -26,11 +26,20 @@ pub(super) fn blocks(rows: &[Row]) -> Option<u64> {
     found
 }
 
+/// What the printed figures allow for busbw / algbw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct BusFactor {
+    /// The interval.
+    pub(super) range: (f64, f64),
+    /// Two figures or more say so, and none contradicts: it is not the work of one damaged digit.
+    pub(super) sure: bool,
+}
+
 /// The interval that all printed figures allow for busbw / algbw; `None` if they say nothing.
-pub(super) fn bus_factor(rows: &[Row]) -> Option<(f64, f64)> {
+pub(super) fn bus_factor(rows: &[Row]) -> Option<BusFactor> {
     let mut all: Option<(f64, f64)> = None;
     let mut best: Option<(f64, (f64, f64))> = None;
-    let mut agree = true;
+    let (mut agree, mut count) = (true, 0);
     for timing in rows.iter().flat_map(|row| [row.out_of_place, row.in_place]).flatten() {
         if timing.algbw < LEAST {
             continue;
@@ -43,10 +52,12 @@ pub(super) fn bus_factor(rows: &[Row]) -> Option<(f64, f64)> {
         let (l, h) = all.unwrap_or((0.0, f64::INFINITY));
         let both = (l.max(low), h.min(high));
         agree &= both.0 <= both.1;
+        count += 1;
         all = Some(both);
     }
     // Where rows contradict each other (a damaged digit), the fastest, which is the most precise, decides.
-    if agree { all } else { best.map(|(_, interval)| interval) }
+    let range = if agree { all } else { best.map(|(_, interval)| interval) };
+    range.map(|range| BusFactor { range, sure: agree && count > 1 })
 }
 
 /// The numbers of ranks whose bus factor lies in the interval.

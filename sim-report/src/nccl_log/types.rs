@@ -105,6 +105,16 @@ impl Table {
         (per_node > 0 && ranks.is_multiple_of(per_node)).then_some(ranks / per_node)
     }
 
+    /// On which host each rank ran, as an index into [`hosts`](Self::hosts); `None` unless all ranks are listed.
+    #[must_use]
+    pub fn host_of_ranks(&self) -> Option<Vec<u32>> {
+        let whole = self.devices.len() == self.ranks? as usize;
+        let in_order = self.devices.iter().zip(0_u32..).all(|(device, rank)| device.rank == rank);
+        let hosts: indexmap::IndexSet<&str> = self.hosts().into_iter().collect();
+        let index = |device: &Device| hosts.get_index_of(device.host.as_str()).map(|at| at as u32);
+        (whole && in_order).then(|| self.devices.iter().map(index).collect()).flatten()
+    }
+
     /// The distinct hosts in order of rank.
     #[must_use]
     pub fn hosts(&self) -> Vec<&str> {

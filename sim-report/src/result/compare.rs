@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ParameterResult;
-use crate::compare::{Band, Change, LogComparison, Placement, Row};
+use crate::compare::{Band, Change, Failed, LogComparison, Placement, Row};
 
 /// What `compare` answers. All errors are ratios (0.1 is 10 %), over all rows of all logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,12 @@ pub struct CompareResults {
     /// How bands stand to a baseline, if one was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// Logs that the baseline has and this run has not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Logs, and tables of logs, that could not be compared, or not in full.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
     /// Share of the rows whose measured time lies in the 90 % interval, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_interval: Option<f64>,
@@ -105,6 +111,8 @@ impl From<&[LogComparison]> for CompareResults {
             median_abs_error: summary.map(|s| s.median_abs_error),
             p90_abs_error: summary.map(|s| s.p90_abs_error),
             changes: Vec::new(),
+            missing: Vec::new(),
+            failed: Vec::new(),
             in_interval: None,
         }
     }

@@ -12,9 +12,14 @@ use crate::result::{CompareLog, CompareResults};
 #[must_use]
 pub fn compare_markdown(results: &CompareResults, checks: &[Check]) -> String {
     let mut out = String::new();
-    let failed: Vec<&Check> = checks.iter().filter(|c| c.failure.is_some()).collect();
+    let failed: Vec<&str> = checks.iter().filter_map(|c| c.failure.as_deref()).collect();
+    let broken: Vec<&Check> = checks.iter().filter(|c| c.error.is_some()).collect();
     let percent = |x: Option<f64>| x.map_or_else(|| "–".to_owned(), |x| format!("{:.1} %", x * 100.0));
-    let verdict = if failed.is_empty() { "" } else { ": missed" };
+    let verdict = match (broken.is_empty(), failed.is_empty()) {
+        (false, _) => ": failed",
+        (true, false) => ": missed",
+        (true, true) => "",
+    };
     let _ = writeln!(out, "### Predicted beside measured{verdict}\n");
     let rows: usize = results.logs.iter().map(|log| log.rows.len()).sum();
     let _ = writeln!(
@@ -24,8 +29,11 @@ pub fn compare_markdown(results: &CompareResults, checks: &[Check]) -> String {
         percent(results.median_abs_error),
         percent(results.p90_abs_error)
     );
-    for check in failed {
-        let _ = writeln!(out, "- :x: {}", plain(check.failure.as_deref().unwrap_or_default()));
+    for check in broken {
+        let _ = writeln!(out, "- :x: {}: {}", plain(&check.subject), plain(&check.found));
+    }
+    for why in failed {
+        let _ = writeln!(out, "- :x: {}", plain(why));
     }
     for log in &results.logs {
         out += &one(log);

@@ -199,6 +199,9 @@ pub fn compare_text(results: &CompareResults) -> String {
         percent(results.median_abs_error),
         percent(results.p90_abs_error)
     );
+    for failed in &results.failed {
+        let _ = writeln!(out, "failed: {}: {}", failed.log, failed.message);
+    }
     if let Some(share) = results.in_interval {
         let _ = writeln!(out, "in the 90 % interval: {:.0} % of the rows", share * 100.0);
     }

@@ -18,6 +18,7 @@ use super::super::fault::Failure;
 use super::super::measured::{self, Case, Request};
 use super::super::play::{failure, stopped_early};
 use super::clues;
+use super::failed::Failures;
 use crate::simulate::{RunError, asked, local_copy, predict, predict_ranged};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
@@ -27,7 +28,7 @@ pub(super) fn compare(
     interrupt: &Arc<AtomicBool>,
     context: &Context,
     notes: &mut Vec<Warning>,
-    failures: &mut Vec<Failure>,
+    failures: &mut Failures,
 ) -> Result<Vec<LogComparison>, Failure> {
     let name = path.display().to_string();
     let log = measured::read(path, &name)?;
@@ -38,9 +39,11 @@ pub(super) fn compare(
         match one(&shown, &log, table, request, interrupt, context, notes) {
             Ok((compared, stopped)) => {
                 list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned()));
-                failures.extend(stopped);
+                if let Some(stopped) = stopped {
+                    failures.push(&shown, stopped);
+                }
             }
-            Err(failure) => failures.push(failure),
+            Err(failure) => failures.push(&shown, failure),
         }
     }
     Ok(list)

@@ -1,13 +1,14 @@
 //! What a comparison is held to and where that is written: baselines, JUnit.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use sim_report::compare::{Baseline, Check};
+use sim_report::compare::{Baseline, Check, key};
 use sim_report::table::junit;
 
 use super::super::fault::{Exit, Failure};
 use super::super::output;
-use crate::diagnostic::{Code, Diagnostic, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 
 /// Growth of a median |error| that is no regression, as a ratio.
 pub(super) const TOLERANCE: f64 = 0.005;
@@ -37,11 +38,33 @@ pub(super) fn read(path: &Path) -> Result<Baseline, Failure> {
     if !baseline.is_known() {
         return Err(refuse(format!("it is of version {}, which this program does not know", baseline.schema)));
     }
+    let mut logs = BTreeMap::new();
+    for (log, bands) in baseline.logs {
+        // An older one may have it as it was typed.
+        if logs.insert(key(&log), bands).is_some() {
+            return Err(refuse(format!("it has `{}` twice", shorten(&key(&log)))));
+        }
+    }
+    let baseline = Baseline { logs, ..baseline };
     let sound = |b: &sim_report::compare::BaselineBand| b.median_error.is_finite() && b.median_abs_error.is_finite();
     if !baseline.logs.values().flat_map(|bands| bands.values()).all(sound) {
         return Err(refuse("it has an error that is not a number".to_owned()));
     }
     Ok(baseline)
+}
+
+/// What was missed, as findings: thresholds, bands that are worse, logs that the baseline has and this run has not.
+pub(super) fn missed(checks: &[Check], missing: &[String]) -> Diagnostics {
+    let mut faults = Diagnostics::new();
+    for (check, why) in checks.iter().filter_map(|check| Some((check, check.failure.as_ref()?))) {
+        let fault = Diagnostic::new(Code::Threshold, why);
+        faults.push(if missing.contains(&check.subject) {
+            fault.help("give it, or write the baseline anew without it: --write-baseline FILE")
+        } else {
+            fault
+        });
+    }
+    faults
 }
 
 /// Writes a baseline.
