@@ -37,8 +37,8 @@ pub struct Measured<'a> {
     pub cluster: String,
     /// The cluster's model.
     pub loaded: &'a Loaded,
-    /// Ranks.
-    pub ranks: u32,
+    /// The GPUs of the ranks, as numbers among all of the cluster.
+    pub group: Vec<u32>,
     /// Calls before the timed ones, and timed ones.
     pub calls: (u32, u32),
     /// What was called, and the time of a call in µs.
@@ -204,7 +204,7 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
     for cluster in clusters.iter().filter(|_| clusters.len() > 1) {
         let (own, others): (Vec<usize>, Vec<usize>) =
             all.iter().partition(|i| tables[world.rows[**i].table].cluster == *cluster);
-        let (keys, _) = tellable(&mut world, keys.clone(), &others, &[]).unwrap_or_default();
+        let keys = or_nothing(tellable(&mut world, keys.clone(), &others, &[]))?;
         let values = match solve::solve(&world, &keys, &others) {
             Ok(solved) => solved.values,
             // The others alone can't tell anything.
@@ -226,6 +226,15 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
         held_out,
         simulations: world.simulations(),
     })
+}
+
+/// What rows can tell, if anything; other failures stay failures.
+fn or_nothing(told: Result<(Vec<Key>, Vec<Obscure>), FitError>) -> Result<Vec<Key>, FitError> {
+    match told {
+        Ok((keys, _)) => Ok(keys),
+        Err(FitError::Rows { .. } | FitError::Obscure(_)) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Those of `keys` that the rows can tell. All of `named` have to be.
@@ -259,4 +268,20 @@ fn tellable(
         });
     }
     Ok((keys, left_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_out_clusters_do_not_hide_what_went_wrong() {
+        assert!(or_nothing(Err(FitError::Rows { rows: 1, parameters: 2 })).unwrap().is_empty());
+        assert!(or_nothing(Err(FitError::Obscure(Vec::new()))).unwrap().is_empty());
+        let stopped = FitError::Stopped { table: "x".to_owned(), reason: StopReason::EventLimit };
+        assert!(matches!(or_nothing(Err(stopped)), Err(FitError::Stopped { .. })));
+        let error = Box::new(RunError::NotModelled("x".to_owned()));
+        let failed = FitError::Run { table: "x".to_owned(), number: 0, error };
+        assert!(matches!(or_nothing(Err(failed)), Err(FitError::Run { .. })));
+    }
 }

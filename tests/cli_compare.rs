@@ -326,6 +326,91 @@ fn markdown_for_a_job_summary() {
     }
 }
 
+/// A log of one size on ranks of these hosts, whose GPUs have this name.
+fn hosted(op: &str, hosts: &[u32], gpu: &str, version: &str) -> String {
+    let mut text = format!("# Collective test starting: {op}_perf\n{version}# Using devices\n");
+    for (rank, host) in hosts.iter().enumerate() {
+        text += &format!("#  Rank {rank} Group  0 Pid {rank} on host{host} device  {rank} [0x1b] {gpu}\n");
+    }
+    text + "16777216 4194304 float sum -1 300.0 55.92 97.87 0 300.0 55.92 97.87 0\n"
+}
+
+#[test]
+fn ranks_lie_on_nodes_as_the_log_lists_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let gpu = "NVIDIA H100 80GB HBM3";
+    let predicted = |name: &str, hosts: &[u32], flags: &[&str]| -> (f64, String) {
+        fs::write(dir.path().join(name), hosted("all_reduce", hosts, gpu, "")).unwrap();
+        let ran = compare(dir.path(), &[&[name, "--format", "json"][..], flags].concat());
+        (ran.json()["results"]["logs"][0]["rows"][0]["predicted_us"].as_f64().unwrap(), ran.err)
+    };
+    let played = |group: &str, width: &str| -> f64 {
+        let work = format!(
+            "workload=[{{kind=\"collective\",op=\"all_reduce\",sizes=[\"16 MiB\"],group={group},iterations=20}}]"
+        );
+        fs::write(dir.path().join("s.toml"), "schema = 1\nsystem = \"hgx-h100\"\nnodes = 2\n").unwrap();
+        let ran =
+            fabricsim_in(dir.path(), &["run", "s.toml", "--set", &work, "--gpus-per-node", width, "--format", "json"]);
+        ran.json()["results"]["collectives"][0]["time_us"].as_f64().unwrap()
+    };
+    let (uneven, said) = predicted("uneven.txt", &[0, 0, 0, 1, 1, 1, 1, 1], &[]);
+    assert!(said.contains("2 nodes") && said.contains("ranks of each node 3 and 5"), "{said}");
+    assert_eq!(uneven, played("[\"0-2\", \"5-9\"]", "5"));
+    let (even, said) = predicted("even.txt", &[0, 0, 0, 0, 1, 1, 1, 1], &[]);
+    assert!(!said.contains("ranks of each") && even != uneven, "{said}");
+    // Where the cluster is given, too: four of the eight GPUs of each node, and not all of the first.
+    assert_eq!(predicted("even.txt", &[0, 0, 0, 0, 1, 1, 1, 1], &CLUSTER).0, played("[\"0-3\", \"8-11\"]", "8"));
+    let (turns, said) = predicted("turns.txt", &[0, 1, 0, 1, 0, 1, 0, 1], &[]);
+    assert!(said.contains("in turn"), "{said}");
+    assert_eq!(turns, played("[0, 4, 1, 5, 2, 6, 3, 7]", "4"));
+    // More hosts than the flags give nodes: node by node.
+    let (one, _) = predicted("even.txt", &[0, 0, 0, 0, 1, 1, 1, 1], &["--system", "hgx-h100", "--nodes", "1"]);
+    assert_eq!(one, played("[\"0-7\"]", "8"));
+}
+
+#[test]
+fn the_version_of_nccl_and_other_gpus_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = [0; 8];
+    let write = |name: &str, gpu: &str, version: &str| {
+        fs::write(dir.path().join(name), hosted("all_reduce", &hosts, gpu, version)).unwrap();
+    };
+    write("told.txt", "NVIDIA H100 80GB HBM3", "NCCL version 2.21.5+cuda12.4\n");
+    write("silent.txt", "NVIDIA H100 80GB HBM3", "");
+    let told = compare(dir.path(), &["told.txt"]);
+    assert!(told.out.contains("8 ranks, NCCL 2.21\n"), "{}", told.out);
+    let silent = compare(dir.path(), &["silent.txt"]);
+    assert!(silent.out.contains("NCCL 2.30 (assumed: the log does not tell it)"), "{}", silent.out);
+    assert!(silent.err.contains("assumed: NCCL 2.30"), "{}", silent.err);
+    let value = compare(dir.path(), &["silent.txt", "--nccl", "2.20", "--format", "json"]).json();
+    let nccl = &value["results"]["logs"][0]["nccl"];
+    assert_eq!((nccl["version"].as_str(), nccl["source"].as_str()), (Some("2.20"), Some("given")));
+    let page = compare(dir.path(), &["silent.txt", "--format", "github"]).out;
+    assert!(page.contains("NCCL 2.30 (assumed"), "{page}");
+    // The GPUs are not those of the system, which is said once.
+    let other = compare(dir.path(), &["told.txt", "silent.txt", "--system", "hgx-b200"]);
+    assert_eq!(other.err.matches("W032").count(), 1, "{}", other.err);
+    assert!(other.err.contains("NVIDIA H100 80GB HBM3") && other.err.contains("--system hgx-h100"), "{}", other.err);
+    let value = compare(dir.path(), &["told.txt", "--system", "hgx-b200", "--format", "json"]).json();
+    assert!(value["warnings"].as_array().unwrap().iter().any(|w| w["code"] == "W032"), "{value}");
+    assert!(!compare(dir.path(), &["told.txt", "--system", "hgx-h100"]).err.contains("W032"));
+}
+
+#[test]
+fn a_damaged_type_is_shown_with_those_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = |size: u32, name: &[u8]| -> Vec<u8> {
+        let figures = b" sum -1 300.0 55.92 97.87 0 300.0 55.92 97.87 0\n";
+        [format!("{size} {} ", size / 4).as_bytes(), name, figures].concat()
+    };
+    fs::write(dir.path().join("bad.txt"), row(1024, b"fl\xffat")).unwrap();
+    compare(dir.path(), &["bad.txt", "--system", "hgx-h100"])
+        .fails(3, &["E090", "no UTF-8", "bad.txt:1:10", "bfloat16"]);
+    fs::write(dir.path().join("part.txt"), [row(1024, b"fl\xffat"), row(2048, b"float")].concat()).unwrap();
+    let ran = compare(dir.path(), &["part.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
+    assert!(ran.code == 0 && ran.out.contains("is no type of nccl-tests"), "{ran:?}");
+}
+
 #[test]
 fn a_run_of_one_rank_is_a_copy() {
     let dir = tempfile::tempdir().unwrap();

@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             let rows = case.table.rows.iter().filter(|row| row.bytes.get() > 0 && row.bytes <= most);
             let rows = rows.filter_map(|row| Some((case.request(row), time(row)?))).collect();
             let (name, cluster) = (name.clone(), cluster.clone());
-            Measured { name, cluster, loaded: &case.loaded, ranks: case.ranks, calls: case.calls(), rows }
+            Measured { name, cluster, loaded: &case.loaded, group: case.group.clone(), calls: case.calls(), rows }
         })
         .collect();
     let options = Options { parameters: args.parameters.clone(), bounds, interrupt: Some(interrupt::flag()) };
@@ -229,7 +229,14 @@ fn results(tables: &[Measured<'_>], outcome: &Outcome) -> FitResults {
         let own: Vec<fit::Row> = outcome.rows.iter().filter(|r| r.table == number).copied().collect();
         let (before, after) = both(&own);
         let op = table.rows.first().map_or_else(String::new, |r| r.0.operation.to_string());
-        FitLog { log: table.name.clone(), cluster: table.cluster.clone(), op, ranks: table.ranks, before, after }
+        FitLog {
+            log: table.name.clone(),
+            cluster: table.cluster.clone(),
+            op,
+            ranks: table.group.len() as u32,
+            before,
+            after,
+        }
     };
     FitResults {
         parameters: outcome

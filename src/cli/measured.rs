@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
+use sim_report::compare::Library;
 use sim_report::nccl_log::{self, DataType, LogError, LogErrorKind, NcclLog, OperationSource, Row, Table};
 use sim_report::result::Warning;
 
@@ -39,6 +40,10 @@ pub(super) struct Case {
     pub(super) op: Operation,
     /// Ranks.
     pub(super) ranks: u32,
+    /// The GPU of each rank, as a number among all of the cluster: where the log's list of ranks has it, else node by node.
+    pub(super) group: Vec<u32>,
+    /// NCCL's version, and how it is known.
+    pub(super) library: Library,
     /// The cluster.
     pub(super) loaded: Loaded,
 }
@@ -101,11 +106,12 @@ pub(super) fn case(
     context: &Context,
     notes: &mut Vec<Warning>,
 ) -> Result<Case, Failure> {
-    let mut taken = Vec::new();
+    let mut taken = Taken::default();
     let found = find(name, log, table, request, context, &mut taken);
     tell(name, &taken, context, notes);
     let case = found?;
     notes.extend(warnings(&case.loaded.diagnostics));
+    cluster::other_gpus(name, table, &case.loaded, context, notes);
     Ok(case)
 }
 
@@ -118,18 +124,31 @@ pub(super) fn cluster(
     context: &Context,
     notes: &mut Vec<Warning>,
 ) -> Result<Loaded, Failure> {
-    let mut taken = Vec::new();
+    let mut taken = Taken::default();
     let loaded = cluster::load(name, log, table, request, context, &mut taken);
     tell(name, &taken, context, notes);
     let loaded = loaded?;
     notes.extend(warnings(&loaded.diagnostics));
+    cluster::other_gpus(name, table, &loaded, context, notes);
     Ok(loaded)
 }
 
-/// Says what was taken from the log.
-fn tell(name: &str, taken: &[String], context: &Context, notes: &mut Vec<Warning>) {
-    if !taken.is_empty() {
-        let message = format!("{name}: from the log: {}", taken.join(", "));
+/// What was not told by flags or a scenario.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Taken from the log.
+    log: Vec<String>,
+    /// Assumed, since the log doesn't tell it either.
+    assumed: Vec<String>,
+}
+
+/// Says what was taken from the log, and what was assumed.
+fn tell(name: &str, taken: &Taken, context: &Context, notes: &mut Vec<Warning>) {
+    let parts = [("from the log", &taken.log), ("assumed", &taken.assumed)];
+    let parts = parts.into_iter().filter(|(_, list)| !list.is_empty());
+    let parts: Vec<String> = parts.map(|(what, list)| format!("{what}: {}", list.join(", "))).collect();
+    if !parts.is_empty() {
+        let message = format!("{name}: {}", parts.join("; "));
         context.note(&format!("note: {message}"));
         let hint = Some("flags win: --system, --nodes, --transport, --nccl".to_owned());
         notes.push(Warning { code: Code::Assumed.id().to_owned(), message, hint });
@@ -142,7 +161,7 @@ fn find(
     table: &Table,
     request: &Request,
     context: &Context,
-    taken: &mut Vec<String>,
+    taken: &mut Taken,
 ) -> Result<Case, Failure> {
     let usage = |code, message: String, help: &str| Failure::of(Exit::Usage, Diagnostic::new(code, message).help(help));
     let mut table = table.clone();
@@ -151,7 +170,7 @@ fn find(
     } else if matches!(table.operation_source, OperationSource::Guess | OperationSource::FileName)
         && let Some(op) = table.operation
     {
-        taken.push(format!("operation {op}"));
+        taken.log.push(format!("operation {op}"));
     }
     let Some(named) = table.operation else {
         return Err(usage(Code::BadArgument, format!("which operation is in `{name}`?"), "give it: --op all_reduce"));
@@ -173,10 +192,18 @@ fn find(
         return Err(usage(Code::NotDivisible, message, "set --nodes higher"));
     }
     if table.ranks.is_none() {
-        taken.push(format!("{ranks} ranks, since the cluster has so many GPUs"));
+        taken.assumed.push(format!("{ranks} ranks, since the cluster has so many GPUs"));
         table.ranks = Some(ranks);
     }
-    Ok(Case { table, op, ranks, loaded })
+    let group = match cluster::placed(&table, &loaded) {
+        Some((group, how)) => {
+            taken.log.extend(how);
+            group
+        }
+        None => (0..ranks).collect(),
+    };
+    let library = cluster::library(log, &table, &loaded);
+    Ok(Case { table, op, ranks, group, library, loaded })
 }
 
 const fn datatype(of: DataType) -> Datatype {

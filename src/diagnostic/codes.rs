@@ -366,6 +366,11 @@ in the list of ranks, NCCL's version and variables from the lines it prints. The
 
     $ fabricsim compare nccl.log --system hgx-h100 --nodes 2 --transport roce";
 
+    OtherGpu = "W032", "a log of other GPUs than the system's",
+"The list of ranks in a log names its GPUs, and `--system`, or the scenario, has others: another chip, or another form of it (PCIe,
+SXM, NVL). Errors are then the difference between two machines. Leave `--system` out to take it from the log, or give the
+one that the log was made on. Names that the catalogue doesn't know are not warned of.";
+
     NvlinkLost = "W060", "a GPU with fewer NVLinks than its peers",
 "One GPU shows no NVLinks, or fewer of them, where the others have more: its links are down, or its fabric was not set up
 (`nvidia-smi nvlink -s`, the fabric manager's log). In `topo -m` its row is NODE or SYS amid NV18. The imported node is

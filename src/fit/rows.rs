@@ -45,7 +45,7 @@ impl<'a> World<'a> {
         let mut first: HashMap<String, usize> = HashMap::new();
         for (table, of) in tables.iter().enumerate() {
             for (place, measured) in of.rows.iter().map(|r| r.1).enumerate().filter(sound) {
-                let call = format!("{:x} {} {:?} {:?}", of.loaded.hash, of.ranks, of.calls, of.rows[place].0);
+                let call = format!("{:x} {:?} {:?} {:?}", of.loaded.hash, of.group, of.calls, of.rows[place].0);
                 let twin = *first.entry(call).or_insert(rows.len());
                 rows.push(Observation { table, place, measured, twin, asks: Vec::new() });
             }
@@ -220,7 +220,7 @@ impl<'a> World<'a> {
             interrupt: self.options.interrupt.clone(),
             ..engine::Limits::default()
         };
-        let played = predict_with(table.loaded, table.ranks, &table.rows[of.place].0, table.calls, limits, |timing| {
+        let played = predict_with(table.loaded, &table.group, &table.rows[of.place].0, table.calls, limits, |timing| {
             for p in &self.start {
                 // A value that a table's model has of its own stays, unless it is one of those that change.
                 match values.get(&p.key) {

@@ -14,6 +14,8 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
 pub struct Software {
     /// The NCCL version whose choices are modelled.
     pub nccl: Version,
+    /// Whether the scenario or a flag says so, rather than that it is the newest.
+    pub nccl_stated: bool,
     /// NCCL's environment variables as they were written, in that order.
     pub env: IndexMap<String, String>,
     /// Where each of them is written.
@@ -170,7 +172,7 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
     }
     let launch = Launch { graph: view.boolean("graph"), gpus_per_thread: view.integer("gpus_per_thread").unwrap_or(1) };
     let channels = super::channels::channels(&view, out);
-    Software { nccl, env, env_places, knobs, launch, pxn, channels, tuner }
+    Software { nccl, nccl_stated: view.node("nccl").is_some(), env, env_places, knobs, launch, pxn, channels, tuner }
 }
 
 /// The variable that names the file of NCCL's example tuner plugin, and the one that names the plugin.

@@ -86,21 +86,20 @@ pub fn predict(
     Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
 }
 
-/// Plays one size on the first `ranks` GPUs of a scenario with timing parameters that `change` has put in place, and gives the
+/// Plays one size on some GPUs of a scenario, rank by rank, with timing parameters that `change` has put in place, and gives the
 /// keys of those that the prediction asked for.
 ///
 /// # Errors
 /// If the call can't be run.
 pub fn predict_with(
     loaded: &Loaded,
-    ranks: u32,
+    group: &[u32],
     request: &Request,
     calls: (u32, u32),
     limits: engine::Limits,
     change: impl FnOnce(&mut Timing),
 ) -> Result<(Predicted, Vec<Key>), RunError> {
-    let group: Vec<u32> = (0..ranks).collect();
-    let mut machine = loaded.machine(&group)?;
+    let mut machine = loaded.machine(group)?;
     change(&mut machine.timing);
     machine.timing = machine.timing.watched();
     let network = profile::library(machine.fabric, &machine.timing);

@@ -121,6 +121,38 @@ pub fn in_range<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Option<f64> {
     (all > 0).then(|| f64::from(inside) / f64::from(all))
 }
 
+/// How it is known for which version of NCCL a prediction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LibrarySource {
+    /// The log tells it.
+    Log,
+    /// A flag or the scenario says so.
+    Given,
+    /// Nothing tells it: the newest was taken.
+    Assumed,
+}
+
+/// A version of NCCL, as `2.21`, and how it is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Library {
+    /// The version.
+    pub version: String,
+    /// How it is known.
+    pub source: LibrarySource,
+}
+
+impl core::fmt::Display for Library {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let how = match self.source {
+            LibrarySource::Log => "",
+            LibrarySource::Given => " (given)",
+            LibrarySource::Assumed => " (assumed: the log does not tell it)",
+        };
+        write!(f, "NCCL {}{how}", self.version)
+    }
+}
+
 /// One table of a log beside its prediction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogComparison {
@@ -134,6 +166,8 @@ pub struct LogComparison {
     pub rows: Vec<Row>,
     /// Rows of size zero, time zero or without a prediction, which are left out.
     pub skipped: usize,
+    /// The version of NCCL that was simulated.
+    pub library: Option<Library>,
     /// The timing parameters that the predictions rest on.
     pub parameters: Vec<ParameterResult>,
     /// Remarks on the log.
@@ -182,6 +216,7 @@ impl LogComparison {
             ranks,
             rows,
             skipped,
+            library: None,
             parameters: Vec::new(),
             warnings: Vec::new(),
             clues: None,
@@ -199,6 +234,13 @@ impl LogComparison {
     #[must_use]
     pub fn with_clues(mut self, clues: Clues) -> Self {
         self.clues = Some(clues);
+        self
+    }
+
+    /// The same, predicted for this version of NCCL.
+    #[must_use]
+    pub fn with_library(mut self, library: Library) -> Self {
+        self.library = Some(library);
         self
     }
 

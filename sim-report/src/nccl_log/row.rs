@@ -197,6 +197,27 @@ fn anchor_at(words: &[Word<'_>], i: usize) -> Option<(usize, u64, u64, DataType)
     Some((i, integer(size)?, count, dtype))
 }
 
+/// A row in all but its type: two integers, a word that is no type and no figure, and then the figures of a row. Where that word
+/// is, and what is wrong with it.
+pub(super) fn stranger(line: &str) -> Option<(usize, String)> {
+    let words = words(line);
+    let (_, word) = words.iter().enumerate().skip(2).find(|(i, word)| {
+        let size = words[i - 2].text.rsplit([':', '>', ']', '#']).next().unwrap_or_default();
+        let figures = words[i + 1..].iter().filter(|w| !is_redop(w.text)).take_while(|w| is_figure(w.text)).count();
+        integer(size).is_some()
+            && integer(words[i - 1].text).is_some()
+            && !is_figure(word.text)
+            && figures >= LEAST_FIGURES
+    })?;
+    let names: Vec<&str> = DataType::ALL.iter().map(|t| t.name()).collect();
+    let shown = super::error::shorten(word.text, 20);
+    let damage = if word.text.contains('\u{fffd}') { " (it has bytes that are no UTF-8)" } else { "" };
+    Some((word.at, format!("`{shown}`{damage} is no type of nccl-tests, which are {}", names.join(", "))))
+}
+
+/// Figures after the type that make a line a row with a damaged type, rather than something else.
+const LEAST_FIGURES: usize = 7;
+
 /// An unsigned integer of digits only.
 pub(super) fn integer(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()

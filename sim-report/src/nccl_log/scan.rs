@@ -117,7 +117,13 @@ impl<'l> Scan<'l> {
     /// Takes a line in. Where line ends were lost, it may hold several rows and what belongs around them.
     fn part(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
         let starts = row::starts(text);
-        let Some(first) = starts.first() else { return self.no_row(text, number, ended) };
+        let Some(first) = starts.first() else {
+            if let Some((at, message)) = row::stranger(text) {
+                self.damaged(text, number, text[..at].chars().count() + 1, &message, "it is left out");
+                return Ok(());
+            }
+            return self.no_row(text, number, ended);
+        };
         let label = header::label(text);
         if text[..*first].contains("# ") {
             self.pieces(&text[..*first], number, label);
@@ -156,14 +162,8 @@ impl<'l> Scan<'l> {
                 let column = line[..start + at].chars().count() + 1;
                 let half = row.out_of_place.is_some();
                 let made = if half { "its readable half is kept" } else { "it is left out" };
-                if self.evidence.damaged.is_none() {
-                    let hint =
-                        "the row is cut or garbled: take the log from the file that the run wrote, not from a terminal";
-                    let error = LogError::new(LogErrorKind::Damaged, number, column, message.clone());
-                    self.evidence.damaged = Some(error.text(line).hint(hint));
-                }
+                self.damaged(line, number, column, &message, made);
                 self.cut = Some(Cut { line: number, text: text.to_owned(), label: label.map(str::to_owned) });
-                self.warn(number, column, format!("a damaged row ({message}); {made}"));
                 // Half a row can join a table, not begin one.
                 if half && self.open.get(&label.map(str::to_owned)).is_some_and(|open| !open.rows.is_empty()) {
                     return self.take_row(label, row, layout);
@@ -172,6 +172,16 @@ impl<'l> Scan<'l> {
             }
             Parsed::NotARow => Ok(()),
         }
+    }
+
+    /// Remarks on a damaged row; the first is the error if there is no other row.
+    fn damaged(&mut self, line: &str, number: usize, column: usize, message: &str, made: &str) {
+        if self.evidence.damaged.is_none() {
+            let hint = "the row is cut or garbled: take the log from the file that the run wrote, not from a terminal";
+            let error = LogError::new(LogErrorKind::Damaged, number, column, message);
+            self.evidence.damaged = Some(error.text(line).hint(hint));
+        }
+        self.warn(number, column, format!("a damaged row ({message}); {made}"));
     }
 
     fn no_row(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {

@@ -376,6 +376,32 @@ fn shortened_lists_of_devices() {
     assert!(log.warnings[0].message.contains("ends at 8 ranks"), "{:?}", log.warnings);
 }
 
+#[test]
+fn a_damaged_bandwidth_does_not_overrule_the_list_of_ranks() {
+    // The fastest row's busbw is damaged: 224.84 / 149.89 would be four ranks, 268.49 / 153.42 eight.
+    let text = modern().replace("230.13", "268.49").replace("230.27", "268.64");
+    let log = read(text.as_bytes()).unwrap();
+    assert_eq!((log.tables[0].ranks, log.tables[0].ranks_source), (Some(4), RanksSource::Devices));
+    let said = |log: &NcclLog| log.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(said(&log).contains("taken as 4, since a figure may be damaged"), "{}", said(&log));
+    // Where all figures agree on another number, the list is the one that was cut.
+    let text = text.replace("224.84", "262.31").replace("224.89", "262.38");
+    let log = read(text.as_bytes()).unwrap();
+    assert_eq!((log.tables[0].ranks, log.tables[0].ranks_source), (Some(8), RanksSource::Bandwidths));
+    assert!(said(&log).contains("the figures are taken, as all of them agree"), "{}", said(&log));
+}
+
+#[test]
+fn a_word_that_is_no_type() {
+    let error = read(b"1024 256 flaot sum -1 12.3 0.08 0.15 0 12.1 0.08 0.15 0\n").unwrap_err();
+    assert_eq!((error.kind, error.column), (LogErrorKind::Damaged, 10));
+    assert!(error.message.contains("`flaot` is no type") && error.message.contains("bfloat16"), "{error}");
+    let text = "1024 256 fl\u{fffd}at sum -1 12.3 0.08 0.15 0 12.1 0.08 0.15 0\n";
+    assert!(read(text.as_bytes()).unwrap_err().message.contains("no UTF-8"));
+    // What only begins like a row is none.
+    assert_eq!(read(b"1024 256 hosts 1 2 3\n").unwrap_err().kind, LogErrorKind::NotALog);
+}
+
 proptest! {
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ParameterResult;
-use crate::compare::{Band, Change, Failed, LogComparison, Placement, Row};
+use crate::compare::{Band, Change, Failed, Library, LogComparison, Placement, Row};
 
 /// What `compare` answers. All errors are ratios (0.1 is 10 %), over all rows of all logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct CompareLog {
     pub bands: Vec<Band>,
     /// What the residuals look like, in words.
     pub pattern: Vec<String>,
+    /// The version of NCCL that was simulated, and how it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<Library>,
     /// The timing parameters that the predictions rest on, with their origins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<ParameterResult>,
@@ -103,6 +106,7 @@ impl From<&[LogComparison]> for CompareResults {
                     rows: log.rows.iter().map(CompareRow::from).collect(),
                     bands: log.bands(),
                     pattern: log.pattern(),
+                    nccl: log.library.clone(),
                     parameters: log.parameters.clone(),
                     warnings: log.warnings.clone(),
                 })

@@ -162,6 +162,7 @@ mod tests {
             rows: vec![row],
             bands: vec![],
             pattern: vec![],
+            nccl: None,
             parameters: Vec::new(),
             warnings: vec![],
         };

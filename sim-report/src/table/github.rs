@@ -43,8 +43,9 @@ pub fn compare_markdown(results: &CompareResults, checks: &[Check]) -> String {
 
 fn one(log: &CompareLog) -> String {
     let ranks = log.ranks.map_or(String::new(), |n| format!(", {n} ranks"));
-    let mut out =
-        format!("\n#### {}: {}{ranks}\n\n", plain(&log.log), log.op.as_deref().unwrap_or("unknown operation"));
+    let nccl = log.nccl.as_ref().map_or(String::new(), |nccl| format!(", {nccl}"));
+    let op = log.op.as_deref().unwrap_or("unknown operation");
+    let mut out = format!("\n#### {}: {op}{ranks}{nccl}\n\n", plain(&log.log));
     for sentence in &log.pattern {
         let _ = writeln!(out, "- {}", plain(sentence));
     }

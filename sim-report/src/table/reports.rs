@@ -213,6 +213,9 @@ fn compare_log(log: &CompareLog) -> String {
     if let Some(ranks) = log.ranks {
         let _ = write!(out, ", {ranks} ranks");
     }
+    if let Some(nccl) = &log.nccl {
+        let _ = write!(out, ", {nccl}");
+    }
     out.push('\n');
     let mut table = TextTable::new([
         ("size", Align::Right),

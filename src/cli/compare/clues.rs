@@ -36,7 +36,7 @@ pub(super) fn clues(
     limits: &engine::Limits,
     context: &Context,
 ) -> Clues {
-    let mut clues = cluster(&case.loaded.fabric, case.ranks);
+    let mut clues = cluster(&case.loaded.fabric, &case.group);
     let sizes = low(compared, case.ranks);
     if !sizes.is_empty() {
         let questions = questions(case, &clues);
@@ -47,8 +47,8 @@ pub(super) fn clues(
 }
 
 /// Nodes, NICs and slots of the ranks.
-fn cluster(fabric: &Fabric, ranks: u32) -> Clues {
-    let gpus: Vec<DeviceId> = fabric.gpus().iter().copied().take(ranks as usize).collect();
+fn cluster(fabric: &Fabric, group: &[u32]) -> Clues {
+    let gpus: Vec<DeviceId> = group.iter().filter_map(|rank| fabric.gpus().get(*rank as usize).copied()).collect();
     let node_of = |gpu: &DeviceId| fabric.device(*gpu).node;
     let nodes: BTreeSet<Option<u32>> = gpus.iter().map(node_of).collect();
     // Nodes of one NVLink domain need no network.
@@ -146,8 +146,7 @@ fn what_if(
     let request = Request { input: request.input.clone(), settings, op: request.op, interval: false };
     let quiet = Context { quiet: true, ..context.clone() };
     let other = measured::case("", log, &case.table, &request, &quiet, &mut Vec::new()).ok()?;
-    let group: Vec<u32> = (0..other.ranks).collect();
-    let machine = other.loaded.machine(&group).ok()?;
+    let machine = other.loaded.machine(&other.group).ok()?;
     let network = other.loaded.library_network();
     let one = |bytes: &Bytes| {
         let row = other.table.rows.iter().find(|row| row.bytes == *bytes)?;

@@ -66,7 +66,7 @@ fn one(
         predictions(&case, request.interval, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
     let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.times.get(&bytes).copied());
     let clues = clues::clues(&compared, log, &case, request, &limits(&case, interrupt), context);
-    let compared = compared.with_clues(clues).with_parameters(predicted.parameters);
+    let compared = compared.with_clues(clues).with_library(case.library.clone()).with_parameters(predicted.parameters);
     Ok((
         compared,
         predicted.stopped.map(|reason| stopped_early(reason, name, case.loaded.scenario.limits.time.is_some())),
@@ -112,8 +112,7 @@ fn limits(case: &Case, interrupt: &Arc<AtomicBool>) -> engine::Limits {
 /// The predicted time of every size of a table, and why some are missing, if they are.
 fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Result<Predictions, RunError> {
     let Case { table, loaded, .. } = case;
-    let group: Vec<u32> = (0..case.ranks).collect();
-    let machine = loaded.machine(&group)?;
+    let machine = loaded.machine(&case.group)?;
     let network = loaded.library_network();
     let rows: BTreeMap<Bytes, &nccl_log::Row> =
         table.rows.iter().rev().filter(|row| row.bytes > Bytes::ZERO).map(|row| (row.bytes, row)).collect();

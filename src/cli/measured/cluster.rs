@@ -1,13 +1,15 @@
 //! The cluster of a log: what flags say, else what the log says.
 
 use sim_collectives::nccl::{Effect, Knobs, Version};
+use sim_report::compare::{Library, LibrarySource};
 use sim_report::nccl_log::{NcclLog, Table};
+use sim_report::result::Warning;
 use sim_topology::Catalogue;
 
-use super::super::context::Context;
+use super::super::context::{Context, warnings};
 use super::super::fault::{Exit, Failure};
-use super::{Request, guess};
-use crate::diagnostic::{Code, Diagnostic, counted, shorten};
+use super::{Request, Taken, guess};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 use crate::scenario::{Input, Loaded, Scenario, Setting, acts};
 
 /// What settings from a log are said to come from.
@@ -20,7 +22,7 @@ pub(super) fn load(
     table: &Table,
     request: &Request,
     context: &Context,
-    taken: &mut Vec<String>,
+    taken: &mut Taken,
 ) -> Result<Loaded, Failure> {
     let given = |key: &str| {
         let is = |s: &Setting| match &s.key {
@@ -34,15 +36,20 @@ pub(super) fn load(
         let (catalogue, _) = Scenario::catalogue(&context.settings).map_err(Failure::usage)?;
         if !given("system") && !given("node") {
             let system = table.gpu().and_then(guess::system).ok_or_else(|| no_system(name, table))?;
-            taken.push(format!("system {system}, by its GPUs, {}", table.gpu().unwrap_or_default()));
+            taken.log.push(format!("system {system}, by its GPUs, {}", table.gpu().unwrap_or_default()));
             settings.push(Setting::text(ORIGIN, "system", system));
         }
-        shape(name, table, request, &settings, &given, &catalogue, taken)?.into_iter().for_each(|s| settings.push(s));
+        shape(name, table, request, &settings, &given, &catalogue, &mut taken.log)?
+            .into_iter()
+            .for_each(|s| settings.push(s));
     }
-    software(log, table, &given, taken).into_iter().for_each(|s| settings.push(s));
+    software(log, table, &given, &mut taken.log).into_iter().for_each(|s| settings.push(s));
     settings.extend(request.settings.iter().cloned());
     settings.extend(context.settings.iter().cloned());
     let loaded = Scenario::load(&request.input, &settings).map_err(Failure::usage)?;
+    if library(log, table, &loaded).source == LibrarySource::Assumed {
+        taken.assumed.push(format!("NCCL {}", loaded.scenario.software.nccl));
+    }
     context.say(&loaded.diagnostics);
     if let Some(rows) = loaded.own_rows() {
         context.note(&format!("catalogue: {rows}"));
@@ -100,13 +107,15 @@ fn shape(
     if given("gpus_per_node") {
         return Ok(out);
     }
-    if !ranks.is_multiple_of(nodes) || ranks / nodes > most {
+    // As many GPUs of each node as the fullest host has ranks.
+    let full = hosts(table, nodes).and_then(|hosts| hosts.into_iter().max()).filter(|full| *full <= most);
+    let even = Some(ranks / nodes).filter(|each| ranks.is_multiple_of(nodes) && *each <= most);
+    let Some(each) = full.or(even) else {
         let (nodes, most) = (counted(nodes, "node"), counted(most, "GPU"));
         let message = format!("`{name}` has {ranks} ranks, which {nodes} of {most} do not give");
         let fault = Diagnostic::new(Code::NotDivisible, message);
         return Err(Failure::of(Exit::Usage, fault.help("give the shape: --system, --nodes and --gpus-per-node")));
-    }
-    let each = ranks / nodes;
+    };
     if each < most {
         taken.push(format!("{} a node", counted(each, "GPU")));
         out.push(Setting::value(ORIGIN, "gpus_per_node", each));
@@ -114,11 +123,83 @@ fn shape(
     Ok(out)
 }
 
+/// Ranks of each host, if the log lists all ranks and so many hosts.
+fn hosts(table: &Table, nodes: u32) -> Option<Vec<u32>> {
+    let hosts = table.host_of_ranks()?;
+    let mut counts = vec![0; nodes as usize];
+    for host in hosts {
+        *counts.get_mut(host as usize)? += 1;
+    }
+    (table.hosts().len() == nodes as usize).then_some(counts)
+}
+
+/// The GPU of each rank, where the log lists all ranks with their hosts and the cluster has room for them: the ranks of the
+/// first host on the first node, in their order, and so on. In words, too, if that is not node by node with equally many.
+pub(super) fn placed(table: &Table, loaded: &Loaded) -> Option<(Vec<u32>, Option<String>)> {
+    let host_of = table.host_of_ranks()?;
+    let fabric = &loaded.fabric;
+    let mut free: Vec<Vec<u32>> = vec![Vec::new(); fabric.nodes().len()];
+    for (number, gpu) in fabric.gpus().iter().enumerate().rev() {
+        free.get_mut(fabric.device(*gpu).node? as usize)?.push(number as u32);
+    }
+    let group: Vec<u32> = host_of.iter().map(|host| free.get_mut(*host as usize)?.pop()).collect::<Option<_>>()?;
+    let counts = hosts(table, table.hosts().len() as u32)?;
+    let uneven = counts.iter().any(|count| *count != counts[0]);
+    let in_turn = host_of.windows(2).any(|pair| pair[0] > pair[1]);
+    let how = match (uneven, in_turn) {
+        (true, _) => Some(format!("ranks of each node {}", several(&counts))),
+        (false, true) => Some("ranks dealt to the nodes in turn, as it lists them".to_owned()),
+        (false, false) => None,
+    };
+    Some((group, how))
+}
+
+/// `3 and 5`; the first few of many.
+fn several(counts: &[u32]) -> String {
+    let text: Vec<String> = counts.iter().take(8).map(ToString::to_string).collect();
+    match text.split_last() {
+        Some((last, first)) if counts.len() <= 8 && !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => format!("{}, ...", text.join(", ")),
+    }
+}
+
+/// NCCL's version as it is simulated, and how it is known.
+pub(super) fn library(log: &NcclLog, table: &Table, loaded: &Loaded) -> Library {
+    let software = &loaded.scenario.software;
+    let told = told_version(log, table).is_some_and(|version| version == software.nccl);
+    let source = match (told, software.nccl_stated) {
+        (true, _) => LibrarySource::Log,
+        (false, true) => LibrarySource::Given,
+        (false, false) => LibrarySource::Assumed,
+    };
+    Library { version: software.nccl.to_string(), source }
+}
+
+fn told_version(log: &NcclLog, table: &Table) -> Option<Version> {
+    table.nccl_version.as_ref().or(log.nccl_version.as_ref()).and_then(|version| nearest(version))
+}
+
+/// Warns if the log names other GPUs than the cluster has, once for each pair of them.
+pub(super) fn other_gpus(name: &str, table: &Table, loaded: &Loaded, context: &Context, notes: &mut Vec<Warning>) {
+    let own = &loaded.fabric.node_spec().gpu;
+    let Some(seen) = table.gpu().filter(|seen| guess::differs(seen, own, &loaded.catalogue)) else { return };
+    let system = loaded.scenario.system.as_deref().unwrap_or("the cluster's node");
+    let what = format!("was measured on `{}`, and {system} has {own}", shorten(seen));
+    if notes.iter().any(|note| note.message.ends_with(&what)) {
+        return;
+    }
+    let hint = guess::system(seen)
+        .map_or_else(|| "give the system that it ran on".to_owned(), |usual| format!("--system {usual} has such GPUs"));
+    let fault = Diagnostic::new(Code::OtherGpu, format!("`{}` {what}", shorten(name))).help(hint);
+    let found = Diagnostics::of(fault);
+    context.say(&found);
+    notes.extend(warnings(&found));
+}
+
 /// The library as the log tells of it.
 fn software(log: &NcclLog, table: &Table, given: &dyn Fn(&str) -> bool, taken: &mut Vec<String>) -> Vec<Setting> {
     let mut out = Vec::new();
-    let version = table.nccl_version.as_ref().or(log.nccl_version.as_ref());
-    if let Some(version) = version.and_then(|v| nearest(v)).filter(|_| !given("software.nccl")) {
+    if let Some(version) = told_version(log, table).filter(|_| !given("software.nccl")) {
         taken.push(format!("NCCL {version}"));
         out.push(Setting::text(ORIGIN, "software.nccl", version.to_string()));
     }

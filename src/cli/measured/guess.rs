@@ -1,5 +1,7 @@
 //! Which system a log was made on, by the name of its GPUs.
 
+use sim_topology::Catalogue;
+
 /// Parts of GPU names as drivers print them, and the systems that usually hold them; the first that fits counts.
 const SYSTEMS: &[(&str, &str)] = &[
     ("GB300", "nvl72-gb300"),
@@ -27,6 +29,22 @@ const SYSTEMS: &[(&str, &str)] = &[
 pub(super) fn system(gpu: &str) -> Option<&'static str> {
     let name = gpu.to_uppercase();
     SYSTEMS.iter().find(|(part, _)| name.contains(part)).map(|(_, system)| *system)
+}
+
+/// Whether a GPU's name as drivers print it is that of another chip, or of another form of the chip, than the catalogue's row
+/// `own`. Names that no row of the catalogue has say nothing.
+pub(super) fn differs(seen: &str, own: &str, catalogue: &Catalogue) -> bool {
+    let words: Vec<String> = seen.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase).collect();
+    let joined = |from: usize, to: usize| words[from..to].concat();
+    let named = |chip: &str| (0..words.len()).any(|a| (a + 1..=words.len().min(a + 3)).any(|b| joined(a, b) == chip));
+    let chip = |row: &str| row.split('-').next().unwrap_or(row).to_ascii_lowercase();
+    if !named(&chip(own)) {
+        return catalogue.gpus().any(|row| named(&chip(&row.name)));
+    }
+    let form = |of: &dyn Fn(&str) -> bool| ["pcie", "sxm", "nvl"].into_iter().find(|form| of(form));
+    let printed = form(&|form| words.iter().any(|word| word.starts_with(form)));
+    let known = form(&|form| own.split('-').skip(1).any(|part| part.starts_with(form)));
+    printed.zip(known).is_some_and(|(printed, known)| printed != known)
 }
 
 /// The transport behind a network's name as NCCL prints it; InfiniBand and RoCE share one (`IB`).
@@ -63,6 +81,34 @@ mod tests {
         }
         assert_eq!(transport("AWS Libfabric"), Some("efa"));
         assert_eq!(transport("IB"), None);
+    }
+
+    #[test]
+    fn other_chips_and_other_forms() {
+        let differs = |seen, own| differs(seen, own, Catalogue::builtin());
+        for (seen, own) in [
+            ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+            ("NVIDIA H100 PCIe", "h100-pcie"),
+            ("NVIDIA A100-SXM4-80GB", "a100-sxm4-40"),
+            ("NVIDIA GeForce RTX 4090", "rtx4090"),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000-server"),
+            ("NVIDIA GB200", "gb200"),
+            ("Tesla V100-SXM2-16GB", "v100-sxm2"),
+            ("b200-sxm", "b200-sxm"),
+            ("NVIDIA Graphics Device", "h100-sxm"),
+        ] {
+            assert!(!differs(seen, own), "{seen} {own}");
+        }
+        for (seen, own) in [
+            ("NVIDIA H100 80GB HBM3", "b200-sxm"),
+            ("NVIDIA H200", "h100-sxm"),
+            ("NVIDIA H100 PCIe", "h100-sxm"),
+            ("NVIDIA GB200", "b200-sxm"),
+            ("NVIDIA A100-PCIE-40GB", "a100-sxm4-40"),
+            ("NVIDIA L40S", "l4"),
+        ] {
+            assert!(differs(seen, own), "{seen} {own}");
+        }
     }
 
     #[test]
