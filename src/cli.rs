@@ -25,12 +25,14 @@ mod run;
 mod schema;
 mod sizes;
 mod topo;
+mod usage;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::diagnostic::Style;
+use crate::diagnostic::{Style, text};
 use crate::scenario::Setting;
 use args::Colour;
 use context::Context;
@@ -86,11 +88,17 @@ pub fn main() -> ExitCode {
     fault::install_panic_hook();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let code = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        Err(error) if error.use_stderr() => {
+            let known = Cli::command();
+            let verb = std::env::args().skip(1).find(|word| known.find_subcommand(word).is_some());
+            let failure = usage::failure(&error, verb.as_deref());
+            let _ = write!(std::io::stderr(), "{}", text(&failure.diagnostics, style(Colour::Auto)));
+            return failure.exit.into();
+        }
+        Err(help) => {
             // Nothing can be done if the terminal is gone.
-            let _ = error.print();
-            return code.into();
+            let _ = help.print();
+            return Exit::Done.into();
         }
     };
     let context = context(&cli.common);
@@ -126,15 +134,19 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
     }
 }
 
-fn context(common: &args::Common) -> Context {
-    let style = match common.color {
+fn style(colour: Colour) -> Style {
+    match colour {
         Colour::Always => Style::Coloured,
         Colour::Never => Style::Plain,
         Colour::Auto => match anstream::AutoStream::choice(&std::io::stderr()) {
             anstream::ColorChoice::Never => Style::Plain,
             _ => Style::Coloured,
         },
-    };
+    }
+}
+
+fn context(common: &args::Common) -> Context {
+    let style = style(common.color);
     // Files first: a single key on the command line holds against a row of a file.
     let files = common.catalogue.iter().map(|path| Setting::catalogue(path.to_string_lossy()));
     let mut settings: Vec<Setting> = files.chain(common.set.iter().map(Setting::set)).collect();

@@ -41,17 +41,18 @@ use sim_topology::{Catalogue, Fabric, FabricSpec, Fault};
 use crate::diagnostic::{Code, Diagnostics, Place};
 
 pub use channels::Channels;
-pub(crate) use keys::OPERATIONS;
+pub(crate) use keys::{DATATYPES, OPERATIONS, REDUCTIONS};
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub use load::{Input, MAX_BYTES, Setting, decode};
 pub use profile::{Profile, ProfileValue};
-pub use quantity::Metres;
-pub(crate) use quantity::diagnose;
+pub use quantity::{MOST_BYTES, Metres};
+pub(crate) use quantity::{diagnose, too_large};
 pub use reference::markdown;
 pub use schema::{SCHEMA, all_tables, json_schema};
 pub(crate) use software::acts;
 pub use software::{Scalar, Software};
 pub use starter::starter;
+pub(crate) use workload::reduction;
 pub use workload::{Collective, Traffic, Transfer, Transfers, Uneven, Workload};
 
 /// A scenario: which cluster, which software, which work.

@@ -1,5 +1,7 @@
 //! `bench`: an nccl-tests-like sweep of one operation.
 
+mod nccl_tests;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
@@ -15,6 +17,7 @@ use super::sizes;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
 use crate::scenario::{Input, OPERATIONS, Setting, Workload};
 use crate::simulate::{Best, Explain};
+use nccl_tests::Sweep;
 
 /// Predict an nccl-tests table: one operation over a sweep of sizes
 #[derive(Debug, ClapArgs)]
@@ -24,15 +27,19 @@ pub(super) struct Args {
     /// scatter, dispatch, combine, barrier
     #[arg(value_name = "OP")]
     op: String,
-    /// First size; a bare number is bytes, K, M and G are binary
-    #[arg(short = 'b', long = "min-bytes", alias = "minbytes", value_name = "SIZE", default_value = "8")]
-    begin: String,
-    /// Last size
-    #[arg(short = 'e', long = "max-bytes", alias = "maxbytes", value_name = "SIZE", default_value = "8G")]
-    end: String,
-    /// Ratio of one size to the one before
-    #[arg(short = 'f', long = "step-factor", alias = "stepfactor", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..))]
-    factor: u64,
+    #[arg(
+        short = 'b',
+        long = "min-bytes",
+        alias = "minbytes",
+        value_name = "SIZE",
+        help = "First size [default: 8]; a bare number is bytes, K, M and G are binary"
+    )]
+    begin: Option<String>,
+    #[arg(short = 'e', long = "max-bytes", alias = "maxbytes", value_name = "SIZE", help = "Last size [default: 8G]")]
+    end: Option<String>,
+    /// Ratio of one size to the one before [default: 2]; 1 is a step, by -i
+    #[arg(short = 'f', long = "step-factor", alias = "stepfactor", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    factor: Option<u64>,
     /// Operations that are timed, back to back; more than 2 (20 of sendrecv, gather and scatter) only repeat what is known, and are not played
     #[arg(short = 'n', long = "iters", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
@@ -71,6 +78,8 @@ pub(super) struct Args {
     /// With the 90 % interval of each time; takes several times as long
     #[arg(long)]
     interval: bool,
+    #[command(flatten)]
+    tests: nccl_tests::Flags,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
@@ -120,7 +129,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return Err(args::no_cluster("bench all_reduce"));
     }
     let best = best(args, op)?;
-    let loaded = context.load(&input, settings(args, op)?)?;
+    let mut loaded = context.load(&input, settings(args, op)?)?;
+    let idle = Diagnostics { list: args.tests.idle(op, args.factor), ..Diagnostics::default() };
+    context.say(&idle);
+    loaded.diagnostics.list.extend(idle.list);
+    if let Some(order) = args.tests.several(op).filter(|_| args.table.is_none()) {
+        context.note(&format!("note: {order}"));
+    }
     let one_size = matches!(loaded.scenario.workloads.as_slice(), [Workload::Collective(c)] if c.sizes.len() == 1);
     let explain = match args.explain {
         None => Explain::No,
@@ -178,14 +193,15 @@ fn best(args: &Args, op: Operation) -> Result<Option<Best>, Failure> {
 /// The flags as keys of a scenario: the cluster, and one workload in place of all others.
 fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
     let mut faults = Diagnostics::new();
-    let begin = sizes::size("-b", &args.begin, &mut faults);
-    let end = sizes::size("-e", &args.end, &mut faults);
+    let begin = sizes::size("-b", args.begin.as_deref().unwrap_or("8"), &mut faults);
+    let end = sizes::size("-e", args.end.as_deref().unwrap_or("8G"), &mut faults);
     let (Some(begin), Some(end)) = (begin, end) else { return Err(Failure::usage(faults)) };
+    let by_step = args.tests.by_step(args.factor);
     if begin > end {
         let fault = Diagnostic::new(Code::BadArgument, format!("the sweep begins at {begin} and ends at {end}"));
         return Err(Failure::of(Exit::Usage, fault.help("-b is the smallest size, -e the largest: -b 8 -e 8G")));
     }
-    if begin == Bytes::ZERO && end > Bytes::ZERO {
+    if begin == Bytes::ZERO && end > Bytes::ZERO && !by_step {
         let fault = Diagnostic::new(Code::BadArgument, "a sweep by a factor cannot begin at zero");
         return Err(Failure::of(Exit::Usage, fault.help("-b 8")));
     }
@@ -196,16 +212,16 @@ fn settings(args: &Args, op: Operation) -> Result<Vec<Setting>, Failure> {
             Err(_) => return Err(unknown_algorithm(name)),
         },
     };
-    let workload = format!(
-        "[{{ kind = \"collective\", op = \"{op}\"{forced}, min = \"{} B\", max = \"{} B\", factor = {}, iterations = {}, \
-         warmup = {} }}]",
-        begin.get(),
-        end.get(),
-        args.factor,
-        args.iterations,
-        args.warmup
-    );
+    let keys = format!("{forced}, iterations = {}, warmup = {}", args.iterations, args.warmup);
+    // A barrier has no size; sizes that are given are warned of.
+    let sized = op != Operation::Barrier || args.begin.is_some() || args.end.is_some();
+    let factor = if by_step { 1 } else { args.factor.unwrap_or(2) };
+    let sweep = Sweep { ends: sized.then_some((begin, end)), factor };
+    let workload = args.tests.workloads(op, &sweep, &keys)?;
     let mut settings = args.system.settings()?;
+    if let Some(launches) = args.tests.cudagraph {
+        settings.push(Setting::value("-G", "software.graph", launches > 0));
+    }
     settings.push(Setting::value(ORIGIN, "workload", workload));
     Ok(settings)
 }

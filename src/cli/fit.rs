@@ -98,7 +98,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let tables: Vec<Measured<'_>> = cases
         .iter()
         .map(|(name, cluster, case)| {
-            let rows = case.table.rows.iter().filter(|row| row.bytes.get() > 0 && row.bytes <= most);
+            let rows = case
+                .table
+                .rows
+                .iter()
+                .filter(|row| row.bytes.get() > 0 && row.bytes <= most.min(crate::scenario::MOST_BYTES));
             let rows = rows.filter_map(|row| Some((case.request(row), time(row)?))).collect();
             let (name, cluster) = (name.clone(), cluster.clone());
             Measured { name, cluster, loaded: &case.loaded, group: case.group.clone(), calls: case.calls(), rows }

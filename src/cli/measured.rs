@@ -6,7 +6,7 @@ mod guess;
 use std::fs::File;
 use std::path::Path;
 
-use sim_collectives::nccl::{Datatype, Element, Operation, Reduction};
+use sim_collectives::nccl::{Datatype, Element, Operation};
 use sim_report::compare::Library;
 use sim_report::nccl_log::{self, DataType, LogError, LogErrorKind, NcclLog, OperationSource, Row, Table};
 use sim_report::result::Warning;
@@ -15,7 +15,7 @@ use super::context::{Context, warnings};
 use super::fault::{Exit, Failure};
 use super::play::failure;
 use crate::diagnostic::{Code, Diagnostic, counted, shorten};
-use crate::scenario::{Input, Loaded, Setting};
+use crate::scenario::{Input, Loaded, Setting, reduction};
 use crate::simulate::RunError;
 
 /// What is told about the cluster and the operation beside the logs.
@@ -57,7 +57,8 @@ impl Case {
     /// What the call of a row asks for.
     pub(super) fn request(&self, row: &Row) -> sim_collectives::Request {
         let mut request = sim_collectives::Request::new(self.op, row.bytes);
-        request.element = Element { datatype: datatype(row.dtype), reduction: reduction(row.redop.as_deref()) };
+        request.element =
+            Element { datatype: datatype(row.dtype), reduction: reduction(row.redop.as_deref().unwrap_or_default()) };
         request.root = row.root.unwrap_or(0).min(self.ranks - 1);
         request
     }
@@ -216,15 +217,5 @@ const fn datatype(of: DataType) -> Datatype {
         DataType::Double => Datatype::Double,
         DataType::Bfloat16 => Datatype::Bfloat16,
         DataType::F8e4m3 | DataType::F8e5m2 => Datatype::Fp8,
-    }
-}
-
-fn reduction(redop: Option<&str>) -> Reduction {
-    match redop {
-        Some("prod") => Reduction::Prod,
-        Some("min") => Reduction::Min,
-        Some("max") => Reduction::Max,
-        Some("avg") => Reduction::Avg,
-        _ => Reduction::Sum,
     }
 }

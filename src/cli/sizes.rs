@@ -3,11 +3,16 @@
 use sim_core::units::{Bytes, UnitErrorKind, parse::nccl_size};
 
 use crate::diagnostic::{Diagnostics, Place};
-use crate::scenario::diagnose;
+use crate::scenario::{MOST_BYTES, diagnose, too_large};
 
 /// The size that is the value of `flag`; a fault goes to `out`.
 pub(super) fn size(flag: &str, text: &str, out: &mut Diagnostics) -> Option<Bytes> {
     match nccl_size(text) {
+        Ok(size) if size > MOST_BYTES => {
+            let source = out.sources.add(flag, text);
+            out.push(too_large(flag, Place { source, span: 0..text.len() }).help("8, 64K, 8G, or \"64 KiB\""));
+            None
+        }
         Ok(size) => Some(size),
         Err(error) => {
             let source = out.sources.add(flag, text);

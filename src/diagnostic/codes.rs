@@ -147,7 +147,8 @@ Only the nccl-tests flags -b -e -f -n -w take bare numbers, as they do in nccl-t
     latency = \"-1 us\"";
 
     Overflow = "E015", "a number too large to count",
-"Times are counted in picoseconds and sizes in bytes, in 64 bits: up to 213 days and 18 million TB. The value is beyond.
+"Times are counted in picoseconds, in 64 bits: up to 213 days. A size has at most 1 PiB, since the steps of larger calls can't
+be counted. The value is beyond.
 
     size = \"1e30 GB\"
 

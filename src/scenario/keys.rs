@@ -12,7 +12,7 @@ mod tables;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
 pub use tables::ROOT;
-pub(crate) use tables::{COLLECTIVE, OPERATIONS, PCIE, SLOT, TRANSFER, TRANSFER_ITEM};
+pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, PCIE, REDUCTIONS, SLOT, TRANSFER, TRANSFER_ITEM};
 
 /// A table of keys.
 #[derive(Debug)]

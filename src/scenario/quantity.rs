@@ -71,6 +71,14 @@ pub(crate) fn diagnose(key: &str, error: &UnitError, text: &str, place: &Place, 
         .maybe_help(error.hint.clone())
 }
 
+/// The most bytes of a size: 1 PiB. Steps, chunks and times of what is larger leave the widths in which they are counted.
+pub const MOST_BYTES: Bytes = Bytes::new(1 << 50);
+
+/// The finding about a size above [`MOST_BYTES`].
+pub(crate) fn too_large(key: &str, place: Place) -> Diagnostic {
+    Diagnostic::new(Code::Overflow, format!("`{key}` is too large")).at(place, "more than 1 PiB")
+}
+
 /// The place of the faulty part of a text; of all of it where the text is written with escapes.
 fn part(error: &UnitError, text: &str, place: &Place, sources: &Sources) -> Place {
     let written = &sources.text(place.source)[sources.clip(place)];

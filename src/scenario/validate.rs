@@ -7,7 +7,7 @@ use core::str::FromStr;
 use sim_core::units::{Bytes, Rate, Span, UnitError};
 
 use super::keys::{KeySpec, Kind, TableSpec, Unit, canonical};
-use super::quantity::{Metres, diagnose};
+use super::quantity::{MOST_BYTES, Metres, diagnose, too_large};
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten, similar, suggest};
 
@@ -103,6 +103,7 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
         (Kind::Size(zero), Value::Text(text)) => match quantity::<Bytes>(node, key, text, out) {
             Some(_) if part_of_a_byte(text) => range(node, key, kind, "a part of a byte", out),
             Some(Bytes::ZERO) if !zero => range(node, key, kind, "zero bytes", out),
+            Some(size) if size > MOST_BYTES => out.push(too_large(key, node.place.clone())),
             _ => {}
         },
         (Kind::Time, Value::Text(text)) => {

@@ -9,6 +9,7 @@ pub(super) use collective::exclusive;
 use sim_topology::{DeviceId, Fabric};
 
 pub use collective::Collective;
+pub(crate) use collective::reduction;
 pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
 

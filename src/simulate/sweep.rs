@@ -137,7 +137,7 @@ pub(super) fn row(
 
 /// What a collective asks for at each of its sizes, on so many ranks.
 pub(super) fn requests(collective: &Collective, ranks: u32) -> Vec<Request> {
-    let element = Element { datatype: collective.datatype, ..Element::default() };
+    let element = Element { datatype: collective.datatype, reduction: collective.reduction };
     let given = matches!(collective.uneven, Uneven::Matrix(_));
     let request = |bytes: &Bytes| Request {
         operation: collective.op,

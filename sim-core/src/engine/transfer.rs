@@ -104,7 +104,8 @@ impl<S: Store> Engine<S> {
             let wait = start.since(head_in);
             l.payload += u64::from(segment.bytes);
             l.packets += u64::from(segment.packets);
-            l.waits[wait_bucket(wait.as_ps())] += 1;
+            let bucket = &mut l.waits[wait_bucket(wait.as_ps())];
+            *bucket = bucket.saturating_add(1);
             if wait != Span::ZERO {
                 l.longest_wait = l.longest_wait.max(wait);
                 l.wait_bytes += u128::from(wait.as_ps()) * u128::from(wire.get());

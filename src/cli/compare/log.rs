@@ -19,6 +19,7 @@ use super::super::measured::{self, Case, Request};
 use super::super::play::{failure, stopped_early};
 use super::clues;
 use super::failed::Failures;
+use crate::scenario::MOST_BYTES;
 use crate::simulate::{RunError, asked, local_copy, predict, predict_ranged};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
@@ -114,8 +115,13 @@ fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Resu
     let Case { table, loaded, .. } = case;
     let machine = loaded.machine(&case.group)?;
     let network = loaded.library_network();
-    let rows: BTreeMap<Bytes, &nccl_log::Row> =
-        table.rows.iter().rev().filter(|row| row.bytes > Bytes::ZERO).map(|row| (row.bytes, row)).collect();
+    let rows: BTreeMap<Bytes, &nccl_log::Row> = table
+        .rows
+        .iter()
+        .rev()
+        .filter(|row| (Bytes::new(1)..=MOST_BYTES).contains(&row.bytes))
+        .map(|row| (row.bytes, row))
+        .collect();
     let calls = case.calls();
     let limits = limits(case, interrupt);
     let one = |(bytes, row): (&Bytes, &&nccl_log::Row)| {

@@ -27,7 +27,7 @@ pub(super) fn tables(loaded: &Loaded, name: &str, report: &Report) -> String {
                 bytes: Bytes::new(row.bytes),
                 count,
                 dtype,
-                redop: collective.op.reduces().then(|| "sum".to_owned()),
+                redop: collective.op.reduces().then(|| collective.reduction_name.clone()),
                 root: matches!(operation, Operation::Broadcast | Operation::Reduce).then_some(collective.root),
                 out_of_place_us: row.time_us,
                 in_place_us: row.time_us,

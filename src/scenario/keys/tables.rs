@@ -28,6 +28,8 @@ pub(crate) const PROTOCOLS: &[&str] = &["LL", "LL128", "Simple"];
 /// nccl-tests' data types.
 pub(crate) const DATATYPES: &[&str] =
     &["float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64", "f8e4m3", "f8e5m2"];
+/// nccl-tests' operators of reductions.
+pub(crate) const REDUCTIONS: &[&str] = &["sum", "prod", "min", "max", "avg", "mulsum"];
 /// The transports.
 pub(crate) const TRANSPORTS: &[&str] = &["infiniband", "roce", "efa", "tcp", "tcpxo"];
 /// What carries a transfer.
@@ -252,6 +254,12 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
         key("max", Kind::Size(true), "Last size of a sweep.").default("8 GiB"),
         key("factor", Kind::Integer(2, 1 << 40), "Ratio of one size of the sweep to the one before.").default("2"),
         key("datatype", Kind::Choice(DATATYPES), "Type of the elements.").default("float"),
+        key(
+            "reduction",
+            Kind::Choice(REDUCTIONS),
+            "Operator of a reduction. Sums of some types can be done by NVSwitches, products and averages can't.",
+        )
+        .default("sum"),
         key("ranks", COUNT, "Use the first so many GPUs. Without it, all."),
         key(
             "group",

@@ -1,7 +1,7 @@
 //! A collective operation over a sweep of sizes.
 
 use sim_collectives::algorithms::{Name, by_name};
-use sim_collectives::nccl::{Algorithm as Library, Datatype, Operation, Protocol};
+use sim_collectives::nccl::{Algorithm as Library, Datatype, Operation, Protocol, Reduction};
 use sim_core::units::Bytes;
 use sim_topology::Fabric;
 
@@ -25,6 +25,10 @@ pub struct Collective {
     pub datatype: Datatype,
     /// The name of this type in nccl-tests.
     pub type_name: String,
+    /// The operator of a reduction.
+    pub reduction: Reduction,
+    /// Its name in nccl-tests.
+    pub reduction_name: String,
     /// The GPUs that take part, by rank number; rank i of the operation is `group[i]`.
     pub group: Vec<u32>,
     /// The root, as an index into `group`.
@@ -74,6 +78,8 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         sizes: sizes?,
         datatype: datatype(view.choice("datatype").unwrap_or_default()),
         type_name: view.choice("datatype").unwrap_or_default().to_owned(),
+        reduction: reduction(view.choice("reduction").unwrap_or_default()),
+        reduction_name: view.choice("reduction").unwrap_or_default().to_owned(),
         group,
         root,
         algorithm: view.choice("algorithm").and_then(|t| t.parse().ok()),
@@ -105,6 +111,7 @@ fn without_effect(view: &View<'_>, op: Operation, out: &mut Diagnostics) {
         only("experts", of_experts, experts),
         only("top_k", of_experts, experts),
         only("top_nodes", of_experts, experts),
+        only("reduction", "it reduces nothing", op.reduces()),
         only("sizes", "a barrier has no size", op != Operation::Barrier),
         only("min", "a barrier has no size", op != Operation::Barrier),
         only("max", "a barrier has no size", op != Operation::Barrier),
@@ -115,6 +122,18 @@ fn without_effect(view: &View<'_>, op: Operation, out: &mut Diagnostics) {
             let fault = Diagnostic::new(Code::NoEffect, format!("`{key}` has no effect on {op}"));
             out.push(fault.at(node.place.clone(), why));
         }
+    }
+}
+
+/// nccl-tests' name as the operator that decisions depend on: `mulsum` is made like an average, each element is multiplied
+/// before it is added.
+pub(crate) fn reduction(name: &str) -> Reduction {
+    match name {
+        "prod" => Reduction::Prod,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        "avg" | "mulsum" => Reduction::Avg,
+        _ => Reduction::Sum,
     }
 }
 
@@ -153,7 +172,12 @@ fn sizes(view: &View<'_>, op: Option<Operation>, out: &mut Diagnostics) -> Optio
     if let (Some(Operation::Dispatch | Operation::Combine), Some(tokens)) = (op, view.integer::<u64>("tokens")) {
         let datatype = datatype(view.choice("datatype").unwrap_or_default());
         let token = traffic::token(view.integer("hidden")?, datatype.bytes(), datatype == Datatype::Fp8);
-        return Some(vec![Bytes::new(tokens.saturating_mul(token))]);
+        let size = Bytes::new(tokens.saturating_mul(token));
+        if size > quantity::MOST_BYTES {
+            out.push(quantity::too_large("tokens", view.node("tokens")?.place.clone()));
+            return None;
+        }
+        return Some(vec![size]);
     }
     if let Some(node) = view.node("sizes") {
         let list: Vec<Bytes> = view.items("sizes").iter().filter_map(quantity::size).collect();

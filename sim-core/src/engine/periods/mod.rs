@@ -225,7 +225,7 @@ impl<S: Store> Engine<S> {
             link.wait_bytes += (link.wait_bytes - before.wait_bytes) * u128::from(times);
             for (now, before) in link.waits.iter_mut().zip(&before.waits) {
                 hops += u64::from(*now - *before);
-                *now = now.wrapping_add((*now - *before).wrapping_mul(times as u32));
+                *now = now.saturating_add((*now - *before).saturating_mul(times as u32));
             }
         }
         let (engine, before) = (&mut self.engine, &kept.engine);
