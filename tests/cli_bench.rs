@@ -27,7 +27,7 @@ fn sizes_by_a_step() {
     assert_eq!(sizes(&["-b", "1M", "-e", "4M", "--stepbytes", "1M", "-f", "2"]), [1 << 20, 2 << 20, 4 << 20]);
     let both = bench("all_reduce", &["-b", "1M", "-e", "1M", "-i", "1M", "-f", "2"]);
     assert!(both.err.contains("W010") && both.err.contains("`-i` has no effect"), "{}", both.err);
-    bench("all_reduce", &["-b", "8", "-e", "8G", "-i", "8"]).fails(2, &["E080", "at most 10000"]);
+    bench("all_reduce", &["-b", "8", "-e", "8G", "-i", "8"]).fails(2, &["E080", "at most 1000"]);
     bench("all_reduce", &["-b", "8", "-e", "8G", "-i", "0"]).fails(2, &["E080", "steps of zero"]);
     bench("all_reduce", &["-f", "0"]).fails(2, &["E080", "--step-factor", "fabricsim bench --help"]);
 }

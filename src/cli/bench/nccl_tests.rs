@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
 use crate::scenario::{DATATYPES, REDUCTIONS};
 
 /// Sizes of a sweep by a step at most.
-const MOST_SIZES: u64 = 10_000;
+const MOST_SIZES: u64 = 1000;
 /// nccl-tests' step where `-f 1` is given and `-i` is not.
 const STEP: &str = "1M";
 /// What stands for every type or operator.
