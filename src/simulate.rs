@@ -14,6 +14,7 @@ mod interval;
 mod links;
 mod local;
 pub(crate) mod profile;
+mod staged;
 mod sweep;
 mod together;
 mod transfers;
@@ -198,6 +199,7 @@ impl Loaded {
         }
         let stragglers = sum.stragglers.take();
         let mut report = sum.report(&self.fabric, options);
+        report.results.through_host = staged::reasons(self, &report.carried);
         report.results.faults = healthy::faults(&self.fabric);
         let well = self.healthy(&report.results, options)?;
         report.results.healthy = well.as_ref().map(healthy::result);

@@ -67,6 +67,12 @@ fn engines_rules_go_by_size() {
         bench(&["all_reduce", "--system", "hgx-h100", "-b", "64K", "-e", "16M", "-f", "16", "--algorithm", "vLLM"]);
     let names: Vec<&str> = rows.iter().map(|row| row["algorithm"].as_str().unwrap()).collect();
     assert_eq!(names, ["one_shot", "two_shot", "nvls"]);
+    // The eight GPUs of a cube mesh are not all joined by NVLink, for which the engine leaves the call to NCCL; four are.
+    let mesh = |gpus: &str| {
+        let args = ["all_reduce", "--system", "dgx-1v", "-b", "64K", "-e", "64K", "--algorithm", "vllm"];
+        bench(&[&args[..], &["--gpus-per-node", gpus]].concat()).remove(0)["algorithm"].clone()
+    };
+    assert_eq!((mesh("8").as_str(), mesh("4").as_str()), (Some("ring"), Some("one_shot")));
 }
 
 #[test]

@@ -88,6 +88,48 @@ fn sizes_beyond_counting_are_refused() {
     assert_eq!(bench("all_reduce", &[&slow[..], &["--env", "NCCL_BUFFSIZE=4096"]].concat()).code, 0);
 }
 
+/// Rows whose channels are named as the bound, with their share in percent.
+fn channel_shares(args: &[&str]) -> Vec<f64> {
+    let value = bench("broadcast", &[args, &["--format", "json"]].concat()).json();
+    let share = |row: &serde_json::Value| -> Option<f64> {
+        row["bottleneck"].as_str()?.strip_prefix("channel rate ")?.strip_suffix(" %")?.parse().ok()
+    };
+    value["results"]["collectives"].as_array().unwrap().iter().filter_map(share).collect()
+}
+
+#[test]
+fn channels_are_never_busier_than_all_of_the_time() {
+    // The first pass of a step of LL moves faster than the rest, of which narrow blocks and large chunks have most.
+    for args in [
+        &["-b", "64K", "-e", "1M", "--env", "NCCL_MAX_NCHANNELS=1"][..],
+        &["-b", "64M", "-e", "64M", "--env", "NCCL_NTHREADS=64", "--env", "NCCL_PROTO=LL"],
+    ] {
+        let shares = channel_shares(args);
+        assert!(!shares.is_empty() && shares.iter().all(|share| *share < 100.0), "{args:?}: {shares:?}");
+        assert!(shares.last().is_some_and(|share| *share > 90.0), "{args:?}: {shares:?}");
+    }
+}
+
+#[test]
+fn what_goes_through_host_memory_is_told_with_the_reason() {
+    let said = |args: &[&str]| -> (Vec<String>, String) {
+        let size = ["-b", "1M", "-e", "1M"];
+        let ran = fabricsim(&[&["bench", "all_reduce"], args, &size].concat());
+        let value = fabricsim(&[&["bench", "all_reduce"], args, &size, &["--format", "json"]].concat()).json();
+        let list = value["results"]["through_host"].as_array().cloned().unwrap_or_default();
+        (list.iter().map(|why| why.as_str().unwrap().to_owned()).collect(), ran.out)
+    };
+    let two = ["--system", "hgx-h100", "--nodes", "2"];
+    assert!(said(&two).0.is_empty());
+    let (off, text) = said(&[&two[..], &["--env", "NCCL_NET_GDR_LEVEL=0"]].concat());
+    assert!(off.len() == 1 && off[0].starts_with("between GPUs and NICs, since"), "{off:?}");
+    assert!(text.contains(&format!("through host memory: {}", off[0])), "{text}");
+    let (peers, _) = said(&["--system", "pcie-4090-8"]);
+    assert!(peers.len() == 1 && peers[0].contains("no PCIe peer-to-peer"), "{peers:?}");
+    // All of one rack by NVLink: nothing to tell.
+    assert!(said(&["--system", "nvl72-gb200", "--nodes", "2"]).0.is_empty());
+}
+
 #[test]
 fn command_lines_that_are_none_are_faults_like_others() {
     for (args, parts) in [

@@ -9,12 +9,12 @@ use sim_topology::RouteError;
 use crate::algorithms::{self, Cut, Limit, Name, serving};
 use crate::call::{Call, ChannelWork, PointToPoint, Routed};
 use crate::experts::Experts;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Work};
 use crate::launch::Messages;
 use crate::lower::{Lowering, SEGMENT};
 use crate::machine::Machine;
 use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, Tuned, launch, split};
-use crate::timing::CallShape;
+use crate::timing::{CallShape, Key};
 
 /// Slots of a connection (`NCCL_STEPS`).
 const SLOTS: u32 = 8;
@@ -145,9 +145,17 @@ impl Machine<'_> {
             bytes: request.bytes.get(),
             element: request.element.datatype.bytes(),
             sm: facts.compute_cap,
-            nvlink: facts.nvlink_total_gbps > 0.0,
+            nvlink: self.joined(),
             group: &self.group,
         }
+    }
+
+    /// Whether NVLink joins every two of the group's GPUs, directly or through switches: rings and cube meshes do not. Engines'
+    /// kernels are for eight GPUs at most.
+    fn joined(&self) -> bool {
+        let others = |at: usize| self.gpus[at + 1..].iter();
+        self.gpus.len() <= 8
+            && self.gpus.iter().enumerate().all(|(at, a)| others(at).all(|b| self.fabric.nvlinks(*a, *b) > 0))
     }
 
     /// NCCL's choice, or one of its algorithms.
@@ -401,6 +409,47 @@ impl Plan {
         algorithms::by_name(self.algorithm).map_or(Messages::default(), |algorithm| algorithm.messages(&self.call))
     }
 
+    /// What the cost of a step depends on beside its work.
+    fn shape(&self, machine: &Machine<'_>) -> CallShape {
+        let facts = machine.comm.facts();
+        let planned = if facts.nvlink_total_gbps > 0.0 {
+            facts.nvlink_total_gbps / f64::from(self.channels.max(1))
+        } else {
+            f64::INFINITY
+        };
+        CallShape {
+            protocol: self.protocol,
+            threads: self.threads,
+            heads: machine.comm.nvls().heads,
+            between_nodes: self.call.group.nodes().len() > 1,
+            planned_gbps: planned,
+        }
+    }
+
+    /// What a channel can move, GB/s of data: the rate of its limit, or what slices of the call come to where their first pass
+    /// has another rate than the rest. `None` if nothing but the links bounds a channel.
+    #[must_use]
+    pub fn channel_rate(&self, machine: &Machine<'_>) -> Option<f64> {
+        let limit = self.limit()?;
+        let value = machine.timing.parameter(limit.parameter).value;
+        let planned = machine.comm.facts().nvlink_total_gbps / f64::from(self.channels.max(1));
+        let work = match limit.parameter {
+            Key::RingLlRate | Key::RingLl128Rate => Some(Work::Ring),
+            Key::TreeLlRate | Key::TreeLl128Rate => Some(Work::Tree),
+            _ => None,
+        };
+        match (work, self.call.channels.first()) {
+            (Some(work), Some(part)) => {
+                let slice = part.chunk.min(part.bytes).div_ceil(u64::from(part.slices.max(1)));
+                // Looked at aside: no time rests on what this asks for.
+                let timing = machine.timing.clone().watched();
+                Some(timing.call(self.shape(machine)).data_rate(work, slice))
+            }
+            _ if limit.planned && planned > 0.0 => Some(value.min(planned)),
+            _ => Some(value),
+        }
+    }
+
     /// The lanes of the call, for checks and drawings.
     #[must_use]
     pub fn lanes(&self) -> Lanes {
@@ -416,19 +465,7 @@ impl Plan {
     /// # Errors
     /// If a device can't be reached.
     pub fn program(&self, machine: &Machine<'_>, iterations: u32) -> Result<Program, PlanError> {
-        let facts = machine.comm.facts();
-        let planned = if facts.nvlink_total_gbps > 0.0 {
-            facts.nvlink_total_gbps / f64::from(self.channels.max(1))
-        } else {
-            f64::INFINITY
-        };
-        let timing = machine.timing.call(CallShape {
-            protocol: self.protocol,
-            threads: self.threads,
-            heads: machine.comm.nvls().heads,
-            between_nodes: self.call.group.nodes().len() > 1,
-            planned_gbps: planned,
-        });
+        let timing = machine.timing.call(self.shape(machine));
         let kernel = match algorithms::by_name(self.algorithm).map(algorithms::Algorithm::cut) {
             Some(Cut::Whole(key)) => machine.timing.span(key),
             _ => machine.launch.kernel_time(&machine.timing),

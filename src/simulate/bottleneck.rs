@@ -41,14 +41,10 @@ pub(super) fn collective(
 /// What each channel moves as a share of what it can, and the name of that limit. `None` for sends and receives, whose
 /// messages share the channels in another way at each size.
 fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> Option<(f64, &'static str)> {
-    let limit = plan.limit()?;
-    let channels = f64::from(plan.channels.max(1));
-    let value = machine.timing.parameter(limit.parameter).value;
-    let planned = machine.comm.facts().nvlink_total_gbps;
-    let capped = limit.planned && planned > 0.0;
-    let rate = if capped { value.min(planned / channels) } else { value };
+    let (limit, rate) = (plan.limit()?, plan.channel_rate(machine)?);
     let moved = if limit.bus { busbw } else { algbw };
-    Some((moved / channels / rate, limit.words))
+    // The last slices are shorter, and may be a little faster than whole ones.
+    Some(((moved / f64::from(plan.channels.max(1)) / rate).min(1.0), limit.words))
 }
 
 /// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the

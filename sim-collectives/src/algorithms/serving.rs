@@ -23,7 +23,7 @@ pub struct Situation<'a> {
     pub element: u64,
     /// Compute capability times ten.
     pub sm: u32,
-    /// Whether all of the group's GPUs reach each other over NVLink.
+    /// Whether NVLink joins every two of the group's GPUs.
     pub nvlink: bool,
     /// The group.
     pub group: &'a Group,

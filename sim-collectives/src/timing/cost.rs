@@ -155,6 +155,15 @@ impl CallTiming<'_> {
         }
     }
 
+    /// What a channel moves in steps of so many bytes of data, GB/s of data, beside the fixed cost of each.
+    #[must_use]
+    pub fn data_rate(&self, work: Work, bytes: u64) -> f64 {
+        let cost = self.cost(work);
+        let wire = (bytes.max(1) as f64 * wire_factor(self.shape.protocol)) as u64;
+        let time = cost.hold(wire) - cost.fixed;
+        bytes.max(1) as f64 / (time.as_us() * 1e3).max(f64::MIN_POSITIVE)
+    }
+
     /// Latency of a message inside a node beyond its path.
     #[must_use]
     pub fn local_latency(&self, nvlink: bool) -> Span {

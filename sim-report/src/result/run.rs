@@ -35,6 +35,9 @@ pub struct RunResults {
     /// The timing parameters that the times of collectives rest on, with their origins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<ParameterResult>,
+    /// Which data of the collectives stop over in host memory, and why; absent where none do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through_host: Vec<String>,
     /// What is broken; absent for a healthy fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultResult>,

@@ -27,6 +27,9 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     if let Some(rows) = loaded.own_rows() {
         let _ = writeln!(out, "catalogue: {rows}");
     }
+    for why in &results.through_host {
+        let _ = writeln!(out, "through host memory: {why}");
+    }
     faults(results, &mut out);
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
