@@ -111,6 +111,27 @@ fn channels_are_never_busier_than_all_of_the_time() {
 }
 
 #[test]
+fn a_tuner_file_of_which_no_line_fits_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |line: &str| {
+        std::fs::write(dir.path().join("t.conf"), line).unwrap();
+        let file = format!("NCCL_TUNER_CONFIG_FILE={}", dir.path().join("t.conf").display());
+        bench("all_reduce", &["-b", "1M", "-e", "1M", "--env", &file])
+    };
+    let fits = with("allreduce,0,9999999,ring,ll,1,-1,-1,-1,-1\n");
+    assert!(fits.out.contains("ring/LL            1") && !fits.err.contains("W010"), "{fits:?}");
+    for line in [
+        "allreduce,0,9999999,ring,ll,1,4,32,-1,-1\n",
+        "allreduce,0,1024,ring,ll,1,-1,-1,-1,-1\n",
+        "allreduce,0,9999999,nvls,ll,1,-1,-1,-1,-1\n",
+    ] {
+        let idle = with(line);
+        assert!(idle.code == 0 && idle.err.contains("W010") && idle.err.contains("no line is for"), "{line}: {idle:?}");
+    }
+    bench("all_reduce", &["-d", "all", "--tuner", "none.conf"]).fails(2, &["E080", "does not tell types"]);
+}
+
+#[test]
 fn what_goes_through_host_memory_is_told_with_the_reason() {
     let said = |args: &[&str]| -> (Vec<String>, String) {
         let size = ["-b", "1M", "-e", "1M"];

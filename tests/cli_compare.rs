@@ -369,6 +369,19 @@ fn ranks_lie_on_nodes_as_the_log_lists_them() {
 }
 
 #[test]
+fn larger_sizes_can_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let run = |most: &str| {
+        compare(dir.path(), &[&["own.txt", "--max-bytes", most, "--format", "json"][..], &CLUSTER].concat())
+    };
+    let value = run("64K").json();
+    let rows = value["results"]["logs"][0]["rows"].as_array().unwrap().clone();
+    assert!(rows.len() == 10 && rows.iter().all(|row| row["bytes"].as_u64() <= Some(64 << 10)), "{rows:?}");
+    run("x").fails(2, &["--max-bytes"]);
+}
+
+#[test]
 fn the_version_of_nccl_and_other_gpus_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let hosts = [0; 8];

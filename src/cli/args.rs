@@ -177,7 +177,7 @@ impl System {
 /// The files that a scenario was read from, with what it extends and what flags named.
 pub(super) fn files(loaded: &crate::scenario::Loaded) -> Vec<(&'static str, PathBuf)> {
     let texts = loaded.diagnostics.sources.names().map(PathBuf::from);
-    let tuner = loaded.scenario.software.env.get("NCCL_TUNER_CONFIG_FILE").map(PathBuf::from);
+    let tuner = loaded.scenario.software.env.get(crate::scenario::TUNER_FILE).map(PathBuf::from);
     texts.chain(tuner).map(|path| ("a file", path)).collect()
 }
 

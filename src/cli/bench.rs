@@ -183,6 +183,13 @@ fn best(args: &Args, op: Operation) -> Result<Option<Best>, Failure> {
             "a tuner file knows the algorithms of NCCL's all_reduce, all_gather, reduce_scatter, broadcast and reduce";
         return refuse(format!("no tuner file can hold the best of all algorithms for {op}"), help);
     }
+    if args.tuner.is_some() && args.tests.several(op).is_some() {
+        let help = "give one type by -d and one operator by -o";
+        return refuse(
+            "a tuner file does not tell types and operators apart, and `all` are asked for".to_owned(),
+            help,
+        );
+    }
     if best == Some(Best::Nccl) && !choice {
         let message = format!("NCCL has no choice of algorithms for {op}");
         return refuse(message, "`--best=all` tries the algorithms that fabricsim has for it");

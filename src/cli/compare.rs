@@ -19,8 +19,9 @@ use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::folder::{self, Folder};
 use super::measured::Request;
-use super::output;
-use crate::diagnostic::{Code, Diagnostic, shorten};
+use super::{output, sizes};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::scenario::MOST_BYTES;
 use failed::Failures;
 
 /// The files that `--out` gets.
@@ -57,6 +58,9 @@ pub(super) struct Args {
     /// Write bands and thresholds as JUnit XML into this file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Leave larger sizes out: on many ranks they take longest, and say little more
+    #[arg(long, value_name = "SIZE")]
+    max_bytes: Option<String>,
     /// With the 90 % interval of each prediction, and the share of rows in it; takes several times as long
     #[arg(long)]
     interval: bool,
@@ -111,7 +115,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let before = args.baseline.as_deref().map(verdict::read).transpose()?;
     files(args, context)?;
     let folder = args.out.as_deref().map(|out| Folder::prepare(out, NAMES, args.force)).transpose()?;
-    let request = Request { input, settings: args.system.settings()?, op, interval: args.interval };
+    let mut faults = Diagnostics::new();
+    let most = args.max_bytes.as_deref().map(|text| sizes::size("--max-bytes", text, &mut faults));
+    let Some(most) = most.unwrap_or(Some(MOST_BYTES)) else { return Err(Failure::usage(faults)) };
+    let request = Request { input, settings: args.system.settings()?, op, interval: args.interval, most };
     let interrupt = super::interrupt::flag();
     let bar = super::play::progress(context);
     let (mut logs, mut notes, mut failures) = (Vec::new(), Vec::new(), Failures::default());
@@ -121,11 +128,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             failures.interrupted(&name);
             break;
         }
-        if let Some(bar) = &bar {
-            bar.set_length(args.logs.len() as u64);
-            bar.inc(1);
-        }
-        match log::compare(path, &request, &interrupt, context, &mut notes, &mut failures) {
+        match log::compare(path, &request, &interrupt, bar.as_ref(), context, &mut notes, &mut failures) {
             Ok(compared) => logs.extend(compared),
             Err(failure) => failures.push(&name, failure),
         }

@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         let read: Vec<_> = logs.chain(args.system.files(args.scenario.as_deref(), context)).collect();
         output::apart(&[("--out", path.clone())], &read)?;
     }
-    let request = Request { input, settings: args.system.settings()?, op, interval: false };
+    let request = Request { input, settings: args.system.settings()?, op, interval: false, most };
     let mut notes = Vec::new();
     let mut cases: Vec<(String, String, Case)> = Vec::new();
     for text in &args.logs {
@@ -98,11 +98,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let tables: Vec<Measured<'_>> = cases
         .iter()
         .map(|(name, cluster, case)| {
-            let rows = case
-                .table
-                .rows
-                .iter()
-                .filter(|row| row.bytes.get() > 0 && row.bytes <= most.min(crate::scenario::MOST_BYTES));
+            let rows = case.table.rows.iter().filter(|row| row.bytes.get() > 0 && row.bytes <= most);
             let rows = rows.filter_map(|row| Some((case.request(row), time(row)?))).collect();
             let (name, cluster) = (name.clone(), cluster.clone());
             Measured { name, cluster, loaded: &case.loaded, group: case.group.clone(), calls: case.calls(), rows }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use sim_collectives::nccl::{Datatype, Element, Operation};
+use sim_core::units::Bytes;
 use sim_report::compare::Library;
 use sim_report::nccl_log::{self, DataType, LogError, LogErrorKind, NcclLog, OperationSource, Row, Table};
 use sim_report::result::Warning;
@@ -29,6 +30,8 @@ pub(super) struct Request {
     pub(super) op: Option<Operation>,
     /// Whether predictions carry their 90 % intervals.
     pub(super) interval: bool,
+    /// Larger sizes are left out.
+    pub(super) most: Bytes,
 }
 
 /// A table of a log on the cluster that it was measured on.

@@ -176,7 +176,7 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
 }
 
 /// The variable that names the file of NCCL's example tuner plugin, and the one that names the plugin.
-const TUNER_FILE: &str = "NCCL_TUNER_CONFIG_FILE";
+pub(crate) const TUNER_FILE: &str = "NCCL_TUNER_CONFIG_FILE";
 const TUNER_PLUGIN: &str = "NCCL_TUNER_PLUGIN";
 
 /// Reads the tuner's file; a path that is not absolute begins in the folder in which the program runs.

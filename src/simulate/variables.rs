@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use sim_collectives::nccl::Knob;
 
+use super::sweep;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::scenario::{Loaded, Workload};
+use crate::scenario::{Loaded, TUNER_FILE, Workload};
 
 impl Loaded {
     /// One warning for each variable that changes nothing for any of the scenario's collectives, with the reason.
@@ -28,6 +29,27 @@ impl Loaded {
             let finding = Diagnostic::new(Code::NoEffect, format!("`{}` has no effect here", knob.name()));
             Some(finding.at(place.clone(), why))
         };
-        idle.unwrap_or_default().into_iter().filter_map(of).collect()
+        let mut all: Vec<Diagnostic> = idle.unwrap_or_default().into_iter().filter_map(of).collect();
+        all.extend(self.idle_tuner());
+        all
+    }
+
+    /// A warning of a tuner's file of which no line fits any call.
+    fn idle_tuner(&self) -> Option<Diagnostic> {
+        let software = &self.scenario.software;
+        let tuner = software.tuner.as_ref().filter(|tuner| !tuner.is_empty())?;
+        let place = software.env_places.get(TUNER_FILE)?;
+        let mut calls = self.scenario.workloads.iter().filter_map(|workload| match workload {
+            Workload::Collective(collective) => Some((collective, self.machine(&collective.group).ok()?)),
+            Workload::Transfer(_) => None,
+        });
+        let fits = calls.any(|(collective, machine)| {
+            let requests = sweep::requests(collective, machine.ranks());
+            requests.iter().any(|r| tuner.tuned(&machine.comm, r.operation, r.bytes.get(), r.element).is_some())
+        });
+        let why =
+            "no line is for a call's operation, size, nodes and ranks, with an algorithm and protocol that are offered";
+        let finding = Diagnostic::new(Code::NoEffect, format!("`{TUNER_FILE}` has no effect here"));
+        (!fits).then(|| finding.at(place.clone(), why).help("--explain says what is offered, and why others are not"))
     }
 }

@@ -143,7 +143,8 @@ fn what_if(
     context: &Context,
 ) -> Option<WhatIf> {
     let settings = request.settings.iter().chain(settings).cloned().collect();
-    let request = Request { input: request.input.clone(), settings, op: request.op, interval: false };
+    let request =
+        Request { input: request.input.clone(), settings, op: request.op, interval: false, most: request.most };
     let quiet = Context { quiet: true, ..context.clone() };
     let other = measured::case("", log, &case.table, &request, &quiet, &mut Vec::new()).ok()?;
     let machine = other.loaded.machine(&other.group).ok()?;

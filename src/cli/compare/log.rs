@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 use sim_core::engine;
 use sim_core::outcome::StopReason;
@@ -27,6 +28,7 @@ pub(super) fn compare(
     path: &Path,
     request: &Request,
     interrupt: &Arc<AtomicBool>,
+    bar: Option<&ProgressBar>,
     context: &Context,
     notes: &mut Vec<Warning>,
     failures: &mut Failures,
@@ -37,7 +39,7 @@ pub(super) fn compare(
     let mut list = Vec::new();
     for (number, table) in log.tables.iter().enumerate() {
         let shown = if number == 0 { name.clone() } else { format!("{name}#{}", number + 1) };
-        match one(&shown, &log, table, request, interrupt, context, notes) {
+        match one(&shown, &log, table, request, interrupt, bar, context, notes) {
             Ok((compared, stopped)) => {
                 list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned()));
                 if let Some(stopped) = stopped {
@@ -56,6 +58,7 @@ fn one(
     table: &Table,
     request: &Request,
     interrupt: &Arc<AtomicBool>,
+    bar: Option<&ProgressBar>,
     context: &Context,
     notes: &mut Vec<Warning>,
 ) -> Result<(LogComparison, Option<Failure>), Failure> {
@@ -63,8 +66,7 @@ fn one(
         return alone(name, log, table, request, context, notes).map(|compared| (compared, None));
     }
     let case = measured::case(name, log, table, request, context, notes)?;
-    let predicted =
-        predictions(&case, request.interval, interrupt).map_err(|error| failure(&error, Some(&case.loaded)))?;
+    let predicted = predictions(&case, request, interrupt, bar).map_err(|error| failure(&error, Some(&case.loaded)))?;
     let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.times.get(&bytes).copied());
     let clues = clues::clues(&compared, log, &case, request, &limits(&case, interrupt), context);
     let compared = compared.with_clues(clues).with_library(case.library.clone()).with_parameters(predicted.parameters);
@@ -111,7 +113,13 @@ fn limits(case: &Case, interrupt: &Arc<AtomicBool>) -> engine::Limits {
 }
 
 /// The predicted time of every size of a table, and why some are missing, if they are.
-fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Result<Predictions, RunError> {
+fn predictions(
+    case: &Case,
+    request: &Request,
+    interrupt: &Arc<AtomicBool>,
+    bar: Option<&ProgressBar>,
+) -> Result<Predictions, RunError> {
+    let (interval, most) = (request.interval, request.most.min(MOST_BYTES));
     let Case { table, loaded, .. } = case;
     let machine = loaded.machine(&case.group)?;
     let network = loaded.library_network();
@@ -119,11 +127,15 @@ fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Resu
         .rows
         .iter()
         .rev()
-        .filter(|row| (Bytes::new(1)..=MOST_BYTES).contains(&row.bytes))
+        .filter(|row| (Bytes::new(1)..=most).contains(&row.bytes))
         .map(|row| (row.bytes, row))
         .collect();
     let calls = case.calls();
     let limits = limits(case, interrupt);
+    if let Some(bar) = bar {
+        let done = bar.position();
+        bar.set_length(done + rows.len() as u64);
+    }
     let one = |(bytes, row): (&Bytes, &&nccl_log::Row)| {
         if interrupt.load(Ordering::Relaxed) {
             return Ok((*bytes, Err(StopReason::Interrupted)));
@@ -137,6 +149,9 @@ fn predictions(case: &Case, interval: bool, interrupt: &Arc<AtomicBool>) -> Resu
             let range = predicted.range_us;
             (predicted, range)
         };
+        if let Some(bar) = bar {
+            bar.inc(1);
+        }
         let time_us = predicted.row.time_us;
         let prediction = Prediction { time_us, low_us: low.min(time_us), high_us: high.max(time_us) };
         Ok((
