@@ -52,6 +52,7 @@ pub(super) fn compare(
     Ok(list)
 }
 
+#[expect(clippy::too_many_arguments, reason = "a log's table with all that it is compared under")]
 fn one(
     name: &str,
     log: &NcclLog,
