@@ -18,12 +18,13 @@ use std::sync::atomic::AtomicBool;
 use sim_collectives::Request;
 use sim_collectives::timing::{Key, Origin};
 use sim_core::outcome::StopReason;
+use sim_core::units::Span;
 
 use crate::scenario::Loaded;
 use crate::simulate::RunError;
 pub use bounds::{Bounds, STANDARD, needs};
 pub use identify::{Correlation, Obscure};
-use rows::World;
+use rows::Evidence;
 
 /// The residual from which on a row counts less: 5 %.
 pub const KNEE: f64 = 0.05;
@@ -41,8 +42,8 @@ pub struct Measured<'a> {
     pub group: Vec<u32>,
     /// Calls before the timed ones, and timed ones.
     pub calls: (u32, u32),
-    /// What was called, and the time of a call in µs.
-    pub rows: Vec<(Request, f64)>,
+    /// What was called, and the time of a call.
+    pub rows: Vec<(Request, Span)>,
 }
 
 /// What to fit, and how.
@@ -84,7 +85,7 @@ impl Fitted {
     }
 }
 
-/// A row with its times before and after, µs.
+/// A row with its times before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Its table.
@@ -92,11 +93,11 @@ pub struct Row {
     /// Its place there.
     pub place: usize,
     /// As measured.
-    pub measured: f64,
+    pub measured: Span,
     /// With the values before.
-    pub before: f64,
+    pub before: Span,
     /// With the fitted ones.
-    pub after: f64,
+    pub after: Span,
 }
 
 /// The outcome of a fit.
@@ -186,15 +187,15 @@ fn names(list: &[Obscure]) -> String {
 /// # Errors
 /// If names or bounds are wrong, the rows can't tell what is asked for, or can't be played.
 pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitError> {
-    let mut world = World::new(tables, options)?;
-    let all: Vec<usize> = (0..world.rows.len()).collect();
-    let before = world.times(&world.start(), &all)?;
-    let keys = world.choose(options)?;
-    let (keys, left_out) = tellable(&mut world, keys, &all, &options.parameters)?;
-    let solved = solve::solve(&world, &keys, &all)?;
-    let after = world.times(&solved.values, &all)?;
-    let known = identify::errors(&world, &keys, &solved, &all)?;
-    let row = |(i, (before, after)): (usize, (&f64, &f64))| world.row(i, *before, *after);
+    let mut evidence = Evidence::new(tables, options)?;
+    let all: Vec<usize> = (0..evidence.rows.len()).collect();
+    let before = evidence.times(&evidence.start(), &all)?;
+    let keys = evidence.choose(options)?;
+    let (keys, left_out) = tellable(&mut evidence, keys, &all, &options.parameters)?;
+    let solved = solve::solve(&evidence, &keys, &all)?;
+    let after = evidence.times(&solved.values, &all)?;
+    let known = identify::errors(&evidence, &keys, &solved, &all)?;
+    let row = |(i, (before, after)): (usize, (&Span, &Span))| evidence.row(i, *before, *after);
     let rows: Vec<Row> = before.iter().zip(&after).enumerate().map(row).collect();
 
     let mut clusters: Vec<&str> = tables.iter().map(|t| t.cluster.as_str()).collect();
@@ -203,19 +204,19 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
     let mut held_out = Vec::new();
     for cluster in clusters.iter().filter(|_| clusters.len() > 1) {
         let (own, others): (Vec<usize>, Vec<usize>) =
-            all.iter().partition(|i| tables[world.rows[**i].table].cluster == *cluster);
-        let keys = or_nothing(tellable(&mut world, keys.clone(), &others, &[]))?;
-        let values = match solve::solve(&world, &keys, &others) {
+            all.iter().partition(|i| tables[evidence.rows[**i].table].cluster == *cluster);
+        let keys = or_nothing(tellable(&mut evidence, keys.clone(), &others, &[]))?;
+        let values = match solve::solve(&evidence, &keys, &others) {
             Ok(solved) => solved.values,
             // The others alone can't tell anything.
-            Err(FitError::Rows { .. } | FitError::Obscure(_)) => world.start(),
+            Err(FitError::Rows { .. } | FitError::Obscure(_)) => evidence.start(),
             Err(error) => return Err(error),
         };
-        let after = world.times(&values, &own)?;
-        let rows = own.iter().zip(after).map(|(i, after)| world.row(*i, before[*i], after)).collect();
+        let after = evidence.times(&values, &own)?;
+        let rows = own.iter().zip(after).map(|(i, after)| evidence.row(*i, before[*i], after)).collect();
         held_out.push(((*cluster).to_owned(), rows));
     }
-    let kept = world.asked_for().filter(|p| !keys.contains(&p.key)).map(|p| (p.key, p.value, p.origin));
+    let kept = evidence.asked_for().filter(|p| !keys.contains(&p.key)).map(|p| (p.key, p.value, p.origin));
     Ok(Outcome {
         kept: kept.collect(),
         parameters: known.parameters,
@@ -224,7 +225,7 @@ pub fn fit(tables: &[Measured<'_>], options: &Options) -> Result<Outcome, FitErr
         rows,
         scatter: known.scatter,
         held_out,
-        simulations: world.simulations(),
+        simulations: evidence.simulations(),
     })
 }
 
@@ -239,7 +240,7 @@ fn or_nothing(told: Result<(Vec<Key>, Vec<Obscure>), FitError>) -> Result<Vec<Ke
 
 /// Those of `keys` that the rows can tell. All of `named` have to be.
 fn tellable(
-    world: &mut World<'_>,
+    evidence: &mut Evidence<'_>,
     mut keys: Vec<Key>,
     rows: &[usize],
     named: &[String],
@@ -248,7 +249,7 @@ fn tellable(
     let by_name = |key: Key| named.iter().any(|n| n == key.name());
     loop {
         let most = |key: Key| if by_name(key) { identify::MOST } else { identify::MOST_UNASKED };
-        let found = identify::obscure(world, &keys, rows, most)?;
+        let found = identify::obscure(evidence, &keys, rows, most)?;
         if found.is_empty() {
             break;
         }

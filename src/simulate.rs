@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sim_collectives::step_graph::ExecuteError;
-use sim_collectives::timing::Timing;
+use sim_collectives::timing::{LinkKind, Timing};
 use sim_collectives::{Machine, MachineError, PlanError, Software};
 use sim_core::engine;
 use sim_core::network::Network;
@@ -246,10 +246,10 @@ impl Loaded {
     #[must_use]
     pub fn network(&self) -> Network {
         let timing = self.timing();
-        profile::network(&self.fabric, |kind| timing.parameter(kind.share()).value)
+        profile::network(&self.fabric, |class| timing.parameter(LinkKind::of(class).share()).value)
     }
 
-    /// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
+    /// The links as collectives find them: of a NIC's port, the library's messages fill `network.port_share`.
     #[must_use]
     pub fn library_network(&self) -> Network {
         profile::library(&self.fabric, &self.timing())

@@ -21,8 +21,9 @@ use std::fs;
 
 use fabricsim::simulate::{predict_ranged, reach};
 use rayon::prelude::*;
+use sim_collectives::Request;
 use sim_collectives::nccl::{Element, Operation, Reduction};
-use sim_collectives::{Request, spread};
+use sim_collectives::spread::{self, Z90};
 use sim_core::engine::Limits;
 use sim_core::units::Bytes;
 use sim_report::compare::BandName;
@@ -41,9 +42,6 @@ const LEAST: usize = 5;
 
 /// What is said of a cluster by few others is less sure: a form that comes from one, two, more clusters is taken so many times.
 const FEW: [f64; 3] = [2.0, 1.4, 1.1];
-
-/// The normal distribution's 0.95 quantile.
-const Z90: f64 = 1.644_853_627;
 
 /// Quantile by which a form is found, and its place in a normal distribution: 80 % of rows are to be within it. The last ones are
 /// left out of account, as a few of another kind would widen the interval of all.

@@ -13,7 +13,7 @@ use crate::lanes::{Lanes, Work};
 use crate::launch::Messages;
 use crate::lower::{Lowering, SEGMENT};
 use crate::machine::Machine;
-use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, Tuned, launch, split};
+use crate::nccl::{Algorithm, Element, NoCandidate, Operation, P2pPlan, Protocol, Tuned, blocks, split};
 use crate::timing::{CallShape, Key};
 
 /// Slots of a connection (`NCCL_STEPS`).
@@ -195,8 +195,8 @@ impl Machine<'_> {
             Operation::AllGather | Operation::ReduceScatter => bytes / n,
             _ => bytes,
         };
-        let launch = launch(&self.comm, algorithm, protocol, bytes);
-        let most = request.channels.unwrap_or(launch.channels).max(1);
+        let blocks = blocks(&self.comm, algorithm, protocol, bytes);
+        let most = request.channels.unwrap_or(blocks.channels).max(1);
         let traffic = request.operation.traffic_per_byte(self.ranks());
         let element = request.element.datatype.bytes();
         let parts = split(per_rank, element, traffic, protocol, most);
@@ -216,7 +216,7 @@ impl Machine<'_> {
             })
             .collect();
         let call = Call { channels, ..self.call(request) };
-        self.finish_plan(request, name, protocol, launch.threads, call)
+        self.finish_plan(request, name, protocol, blocks.threads, call)
     }
 
     /// A kernel that works on all of the data at once.

@@ -77,6 +77,9 @@ fn file() -> &'static File {
     FILE.get_or_init(|| toml::from_str(DATA).expect("the embedded spreads are sound"))
 }
 
+/// The normal distribution's 0.95 quantile: 90 % lie between it and its negative.
+pub const Z90: f64 = 1.644_853_627;
+
 /// One standard deviation of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {

@@ -258,8 +258,8 @@ fn launches(example: &Example, protocol: Protocol) {
     assert_eq!(threshold, int(&example.input["threshold"]));
     for row in list(&example.expect["rows"]) {
         let row = ints(row);
-        let launch = sim_collectives::nccl::launch(&comm, Algorithm::Ring, protocol, row[0]);
-        assert_eq!([u64::from(launch.channels), u64::from(launch.threads)], row[1..], "{} {} B", example.id, row[0]);
+        let blocks = sim_collectives::nccl::blocks(&comm, Algorithm::Ring, protocol, row[0]);
+        assert_eq!([u64::from(blocks.channels), u64::from(blocks.threads)], row[1..], "{} {} B", example.id, row[0]);
     }
 }
 

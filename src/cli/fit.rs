@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use sim_collectives::timing::Key;
 use sim_core::outcome::StopReason;
+use sim_core::units::Span;
 use sim_report::compare::{Band, LogComparison, Placement};
 use sim_report::nccl_log;
 use sim_report::result::{
@@ -99,7 +100,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         .iter()
         .map(|(name, cluster, case)| {
             let rows = case.table.rows.iter().filter(|row| row.bytes.get() > 0 && row.bytes <= most);
-            let rows = rows.filter_map(|row| Some((case.request(row), time(row)?))).collect();
+            let rows = rows.filter_map(|row| Some((case.request(row), Span::from_us_f64(time(row)?)))).collect();
             let (name, cluster) = (name.clone(), cluster.clone());
             Measured { name, cluster, loaded: &case.loaded, group: case.group.clone(), calls: case.calls(), rows }
         })
@@ -129,7 +130,7 @@ fn show(args: &Args, results: &FitResults, notes: Vec<Warning>, context: &Contex
     Ok(())
 }
 
-/// The time of a row: out of place, unless that is an outlier beside the other one.
+/// The time of a row in µs: out of place, unless that is an outlier beside the other one.
 fn time(row: &nccl_log::Row) -> Option<f64> {
     let sound = |t: Option<f64>| t.filter(|t| t.is_finite() && *t >= sim_report::compare::LEAST_US);
     let (out, inside) = (sound(row.out_of_place.map(|t| t.time_us)), sound(row.in_place.map(|t| t.time_us)));
@@ -207,14 +208,14 @@ fn failure(error: &FitError, cases: &[(String, String, Case)]) -> Failure {
     }
 }
 
-fn bands(tables: &[Measured<'_>], rows: &[fit::Row], predicted: impl Fn(&fit::Row) -> f64) -> Vec<Band> {
+fn bands(tables: &[Measured<'_>], rows: &[fit::Row], predicted: impl Fn(&fit::Row) -> Span) -> Vec<Band> {
     let row = |r: &fit::Row| sim_report::compare::Row {
         bytes: tables[r.table].rows[r.place].0.bytes,
         placement: Placement::OutOfPlace,
-        measured_us: r.measured,
-        predicted_us: predicted(r),
-        low_us: predicted(r),
-        high_us: predicted(r),
+        measured_us: r.measured.as_us(),
+        predicted_us: predicted(r).as_us(),
+        low_us: predicted(r).as_us(),
+        high_us: predicted(r).as_us(),
         outlier: false,
         line: 0,
     };

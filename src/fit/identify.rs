@@ -6,10 +6,12 @@
 //! them in the same way.
 
 use nalgebra::{DMatrix, DVector};
+use sim_collectives::spread::Z90;
 use sim_collectives::timing::Key;
+use sim_core::units::Span;
 
 use super::bounds::needs;
-use super::rows::World;
+use super::rows::Evidence;
 use super::solve::{Solved, derivatives};
 use super::{FitError, Fitted};
 
@@ -68,8 +70,8 @@ pub(super) struct Known {
     pub(super) scatter: f64,
 }
 
-fn logarithm(predicted: f64, measured: f64) -> f64 {
-    (predicted / measured).ln()
+fn logarithm(predicted: Span, measured: Span) -> f64 {
+    (predicted.as_us() / measured.as_us()).ln()
 }
 
 /// `(JᵀJ)⁻¹`, with a ridge that is far below what counts as told, so that it is there in any case.
@@ -82,7 +84,7 @@ fn inverse(j: &DMatrix<f64>) -> DMatrix<f64> {
 
 /// Those of `keys` that `rows` can't tell at the values before, the worst first.
 pub(super) fn obscure(
-    world: &World<'_>,
+    evidence: &Evidence<'_>,
     keys: &[Key],
     rows: &[usize],
     most: impl Fn(Key) -> f64,
@@ -90,13 +92,13 @@ pub(super) fn obscure(
     if keys.is_empty() || rows.is_empty() {
         return Ok(Vec::new());
     }
-    let mut start = world.start();
+    let mut start = evidence.start();
     for key in keys {
-        let bounds = world.bounds(*key);
+        let bounds = evidence.bounds(*key);
         let value = start[key].clamp(bounds.low, bounds.high);
         start.insert(*key, value);
     }
-    let (_, j) = derivatives(world, keys, &start, rows, logarithm)?;
+    let (_, j) = derivatives(evidence, keys, &start, rows, logarithm)?;
     let covariance = inverse(&j);
     let error = |i: usize| SCATTER * covariance[(i, i)].max(0.0).sqrt();
     let mut found: Vec<(f64, Obscure)> = Vec::new();
@@ -120,20 +122,24 @@ pub(super) fn obscure(
 /// within 1 % from three degrees of freedom on).
 #[must_use]
 pub fn t90(freedom: usize) -> f64 {
-    const Z: f64 = 1.644_853_627;
     let v = freedom.max(1) as f64;
-    let (z3, z5, z7) = (Z.powi(3), Z.powi(5), Z.powi(7));
-    let first = (z3 + Z) / 4.0 / v;
-    let second = (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / 96.0 / v.powi(2);
-    let third = (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * Z) / 384.0 / v.powi(3);
-    Z + first + second + third
+    let (z3, z5, z7) = (Z90.powi(3), Z90.powi(5), Z90.powi(7));
+    let first = (z3 + Z90) / 4.0 / v;
+    let second = (5.0 * z5 + 16.0 * z3 + 3.0 * Z90) / 96.0 / v.powi(2);
+    let third = (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * Z90) / 384.0 / v.powi(3);
+    Z90 + first + second + third
 }
 
 /// Standard errors and correlations at the best values.
-pub(super) fn errors(world: &World<'_>, keys: &[Key], solved: &Solved, rows: &[usize]) -> Result<Known, FitError> {
+pub(super) fn errors(
+    evidence: &Evidence<'_>,
+    keys: &[Key],
+    solved: &Solved,
+    rows: &[usize],
+) -> Result<Known, FitError> {
     let values = &solved.values;
-    let free: Vec<Key> = keys.iter().copied().filter(|key| !world.bounds(*key).ends_at(values[key])).collect();
-    let (residuals, j) = derivatives(world, &free, values, rows, super::solve::residual)?;
+    let free: Vec<Key> = keys.iter().copied().filter(|key| !evidence.bounds(*key).ends_at(values[key])).collect();
+    let (residuals, j) = derivatives(evidence, &free, values, rows, super::solve::residual)?;
     let freedom = rows.len().saturating_sub(keys.len()).max(1);
     let scatter = (residuals.norm_squared() / freedom as f64).sqrt();
     let covariance = if free.is_empty() { DMatrix::zeros(0, 0) } else { inverse(&j) };
@@ -146,7 +152,7 @@ pub(super) fn errors(world: &World<'_>, keys: &[Key], solved: &Solved, rows: &[u
         }
     }
     let parameters = keys.iter().map(|key| {
-        let ((before, origin), bounds, value) = (world.parameter(*key), world.bounds(*key), values[key]);
+        let ((before, origin), bounds, value) = (evidence.parameter(*key), evidence.bounds(*key), values[key]);
         let place = free.iter().position(|k| k == key);
         let error = place.map(|i| scatter * deviation[i] * bounds.scale(value));
         let half = error.map_or(0.0, |e| e * t90(freedom));

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use sim_collectives::timing::{Key, Origin, Parameter, Unit};
 use sim_core::engine;
 use sim_core::outcome::StopReason;
-use sim_core::units::Time;
+use sim_core::units::{Span, Time};
 
 use super::bounds::{Bounds, STANDARD};
 use super::{FitError, Measured, Options};
@@ -21,7 +21,7 @@ pub(super) type Values = BTreeMap<Key, f64>;
 pub(super) struct Observation {
     pub(super) table: usize,
     pub(super) place: usize,
-    pub(super) measured: f64,
+    pub(super) measured: Span,
     /// The first row that is the same call on the same cluster, and so has the same prediction.
     twin: usize,
     /// The parameters that its prediction asks for.
@@ -29,18 +29,19 @@ pub(super) struct Observation {
 }
 
 /// The rows with what their predictions need.
-pub(super) struct World<'a> {
+pub(super) struct Evidence<'a> {
     tables: &'a [Measured<'a>],
     options: &'a Options,
     pub(super) rows: Vec<Observation>,
     start: Vec<Parameter>,
     /// Time by row and the bits of the values that it asks for.
-    known: Mutex<HashMap<(usize, Vec<u64>), f64>>,
+    known: Mutex<HashMap<(usize, Vec<u64>), Span>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Evidence<'a> {
     pub(super) fn new(tables: &'a [Measured<'a>], options: &'a Options) -> Result<Self, FitError> {
-        let sound = |(_, time): &(usize, f64)| time.is_finite() && *time >= sim_report::compare::LEAST_US;
+        let least = Span::from_us_f64(sim_report::compare::LEAST_US);
+        let sound = |(_, time): &(usize, Span)| *time >= least;
         let mut rows = Vec::new();
         let mut first: HashMap<String, usize> = HashMap::new();
         for (table, of) in tables.iter().enumerate() {
@@ -54,9 +55,9 @@ impl<'a> World<'a> {
             return Err(FitError::Rows { rows: 0, parameters: options.parameters.len().max(1) });
         };
         let start = first.parameters();
-        let mut world = Self { tables, options, rows, start, known: Mutex::default() };
-        world.look()?;
-        Ok(world)
+        let mut evidence = Self { tables, options, rows, start, known: Mutex::default() };
+        evidence.look()?;
+        Ok(evidence)
     }
 
     /// Plays all rows once with the values before, to see what they ask for.
@@ -157,7 +158,7 @@ impl<'a> World<'a> {
         Ok(keys)
     }
 
-    pub(super) fn row(&self, row: usize, before: f64, after: f64) -> super::Row {
+    pub(super) fn row(&self, row: usize, before: Span, after: Span) -> super::Row {
         let of = &self.rows[row];
         super::Row { table: of.table, place: of.place, measured: of.measured, before, after }
     }
@@ -173,10 +174,10 @@ impl<'a> World<'a> {
         )
     }
 
-    /// The predicted times of some rows, µs, in their order.
-    pub(super) fn times(&self, values: &Values, rows: &[usize]) -> Result<Vec<f64>, FitError> {
+    /// The predicted times of some rows, in their order.
+    pub(super) fn times(&self, values: &Values, rows: &[usize]) -> Result<Vec<Span>, FitError> {
         let keys: Vec<_> = rows.iter().map(|row| self.key(*row, values)).collect();
-        let known: Vec<Option<f64>> = match self.known.lock() {
+        let known: Vec<Option<Span>> = match self.known.lock() {
             Ok(known) => keys.iter().map(|key| known.get(key).copied()).collect(),
             Err(_) => vec![None; keys.len()],
         };
@@ -185,9 +186,10 @@ impl<'a> World<'a> {
         missing.sort_unstable();
         missing.dedup();
         let played = self.play(values, &missing)?.into_iter().map(|(time, _)| time);
-        let played: HashMap<usize, f64> = missing.into_iter().zip(played).collect();
-        let of = |(row, known): (&usize, Option<f64>)| known.or_else(|| played.get(&self.rows[*row].twin).copied());
-        let times: Vec<f64> = rows.iter().zip(known).map(|pair| of(pair).unwrap_or(f64::NAN)).collect();
+        let played: HashMap<usize, Span> = missing.into_iter().zip(played).collect();
+        // What wasn't known has been played.
+        let of = |(row, known): (&usize, Option<Span>)| known.unwrap_or_else(|| played[&self.rows[*row].twin]);
+        let times: Vec<Span> = rows.iter().zip(known).map(of).collect();
         if let Ok(mut known) = self.known.lock() {
             known.extend(keys.into_iter().zip(times.iter().copied()));
         }
@@ -195,18 +197,18 @@ impl<'a> World<'a> {
     }
 
     /// Plays rows: time and the parameters asked for.
-    fn play(&self, values: &Values, rows: &[usize]) -> Result<Vec<(f64, Vec<Key>)>, FitError> {
+    fn play(&self, values: &Values, rows: &[usize]) -> Result<Vec<(Span, Vec<Key>)>, FitError> {
         // Large sizes take longest; begun first, they leave no thread idle at the end.
         let mut order: Vec<usize> = rows.to_vec();
         let bytes = |row: &usize| self.tables[self.rows[*row].table].rows[self.rows[*row].place].0.bytes;
         order.sort_by_key(|row| (core::cmp::Reverse(bytes(row)), *row));
-        let played: HashMap<usize, Result<(f64, Vec<Key>), FitError>> =
+        let played: HashMap<usize, Result<(Span, Vec<Key>), FitError>> =
             order.par_iter().with_max_len(1).map(|row| (*row, self.one(values, *row))).collect();
         let mut played = played;
         rows.iter().map(|row| played.remove(row).unwrap_or_else(|| self.one(values, *row))).collect()
     }
 
-    fn one(&self, values: &Values, row: usize) -> Result<(f64, Vec<Key>), FitError> {
+    fn one(&self, values: &Values, row: usize) -> Result<(Span, Vec<Key>), FitError> {
         let of = &self.rows[row];
         let table = &self.tables[of.table];
         let stopped = |reason| FitError::Stopped { table: table.name.clone(), reason };
@@ -238,7 +240,7 @@ impl<'a> World<'a> {
             error: Box::new(error),
         })?;
         match predicted.outcome.reason {
-            StopReason::Finished => Ok((predicted.row.time_us, asks)),
+            StopReason::Finished => Ok((Span::from_us_f64(predicted.row.time_us), asks)),
             reason => Err(stopped(reason)),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use sim_collectives::spread::{self, Reach, Spread};
+use sim_collectives::spread::{self, Reach, Spread, Z90};
 use sim_collectives::timing::{Key, LinkKind};
 use sim_collectives::{Machine, Request};
 use sim_core::engine;
@@ -15,9 +15,6 @@ use sim_core::outcome::{Outcome, StopReason};
 use sim_topology::{LinkClass, PathChoice};
 
 use super::{Predicted, RunError, predict, profile};
-
-/// The normal distribution's 0.95 quantile: 90 % lie between it and its negative.
-const Z90: f64 = 1.644_853_627;
 
 /// Other draws of paths that are played, where switches hash.
 const DRAWS: u64 = 4;

@@ -7,7 +7,7 @@ use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::Rate;
 use sim_report::result::ParameterResult;
-use sim_topology::Fabric;
+use sim_topology::{Fabric, LinkClass};
 
 use crate::scenario::Profile;
 
@@ -33,33 +33,39 @@ pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
     timing.read().into_iter().map(result).collect()
 }
 
-/// The links as collectives find them: of the network's, the library's messages fill `network.port_share`.
+/// The links as collectives find them: of a NIC's port, the library's messages fill `network.port_share`. Between switches they fill what
+/// links carry.
 pub(crate) fn library(fabric: &Fabric, timing: &Timing) -> Network {
     let filled = timing.parameter(Key::NetworkPortShare).value;
-    let own = |kind: LinkKind| timing.parameter(kind.share()).value;
-    network(fabric, |kind| own(kind) * if kind == LinkKind::Network { filled } else { 1.0 })
+    let own = |class| timing.parameter(LinkKind::of(class).share()).value;
+    network(fabric, |class| own(class) * if is_port(class) { filled } else { 1.0 })
+}
+
+/// Whether links of this class join a NIC's port to the network.
+fn is_port(class: LinkClass) -> bool {
+    class == LinkClass::Network
 }
 
 /// Lets the timing model know of the links that carried something, whose rates a collective's time rests on.
 pub(crate) fn used_links(fabric: &Fabric, timing: &Timing, outcome: &Outcome) {
     let carried = fabric.links().iter().zip(&outcome.links).filter(|(_, counted)| counted.payload > 0);
-    let kinds: BTreeSet<LinkKind> = carried.map(|(link, _)| LinkKind::of(link.class)).collect();
-    for kind in kinds {
-        let _ = timing.ask(kind.share());
-        if kind == LinkKind::Network {
+    let classes: BTreeSet<LinkClass> = carried.map(|(link, _)| link.class).collect();
+    for class in classes {
+        let _ = timing.ask(LinkKind::of(class).share());
+        if is_port(class) {
             let _ = timing.ask(Key::NetworkPortShare);
         }
     }
 }
 
 /// The links as the engine takes them, each with the share of its data rate that `share` says.
-pub(crate) fn network(fabric: &Fabric, share: impl Fn(LinkKind) -> f64) -> Network {
+pub(crate) fn network(fabric: &Fabric, share: impl Fn(LinkClass) -> f64) -> Network {
     let whole = fabric.network();
-    if LinkKind::ALL.iter().all(|kind| share(*kind) == 1.0) {
+    if fabric.links().iter().all(|link| share(link.class) == 1.0) {
         return whole;
     }
     let links = whole.links().iter().zip(fabric.links()).map(|(spec, link)| {
-        let share = share(LinkKind::of(link.class));
+        let share = share(link.class);
         let rate = if share == 1.0 { spec.rate } else { Rate::from_gbyte_f64(spec.rate.as_gbyte() * share) };
         sim_core::network::LinkSpec { rate, ..*spec }
     });

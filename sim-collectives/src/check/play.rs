@@ -16,12 +16,12 @@ type Parcel = Vec<(u64, Contributions)>;
 /// # Errors
 /// If lanes get stuck, messages are left over, or one is taken for another.
 pub fn play(lanes: &Lanes) -> Result<Vec<BTreeMap<Key, Contributions>>, FlowError> {
-    let mut world = World::new(lanes);
-    while world.round() {}
-    world.finish()
+    let mut player = Player::new(lanes);
+    while player.round() {}
+    player.finish()
 }
 
-struct World<'a> {
+struct Player<'a> {
     lanes: &'a Lanes,
     /// Per connection and receiving side, the messages under way.
     queues: Vec<Vec<VecDeque<Parcel>>>,
@@ -38,7 +38,7 @@ struct World<'a> {
     passed: Vec<BTreeMap<u32, u32>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Player<'a> {
     fn new(lanes: &'a Lanes) -> Self {
         let sides = |senders: bool| {
             let count = move |c: &crate::lanes::Connection| match (&c.peers, senders) {

@@ -15,9 +15,9 @@ const MIN_TRAFFIC: u64 = 32 << 10;
 /// Far above any buffer, and far enough below 2⁶⁴ for sums of cells.
 const MAX_BYTES: u64 = 1 << 60;
 
-/// Channels and threads of a call.
+/// Thread blocks of a call: one a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launch {
+pub struct Blocks {
     /// Most channels that the call may use.
     pub channels: u32,
     /// Threads of each channel's block.
@@ -52,22 +52,22 @@ fn max_threads(comm: &Communicator, algorithm: Algorithm, protocol: Protocol) ->
 
 /// Channels and threads for a call of `bytes` (the whole call, as in [`Communicator::predict_us`]).
 #[must_use]
-pub fn launch(comm: &Communicator, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Launch {
-    let full = Launch { channels: comm.channels(), threads: max_threads(comm, algorithm, protocol) };
+pub fn blocks(comm: &Communicator, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Blocks {
+    let full = Blocks { channels: comm.channels(), threads: max_threads(comm, algorithm, protocol) };
     let least = threshold(algorithm, protocol, comm.ranks());
     match algorithm {
-        Algorithm::Nvls | Algorithm::NvlsTree => Launch { channels: comm.nvls().channels, threads: full.threads },
+        Algorithm::Nvls | Algorithm::NvlsTree => Blocks { channels: comm.nvls().channels, threads: full.threads },
         Algorithm::CollNetDirect => {
             let heads = comm.graphs().collnet.map_or(1, |graph| graph.channels);
-            Launch { channels: collnet_channels(full, heads, least, bytes), threads: full.threads }
+            Blocks { channels: collnet_channels(full, heads, least, bytes), threads: full.threads }
         }
         _ => reduce(full, algorithm, protocol, least, bytes),
     }
 }
 
 /// Fewer channels, then fewer threads, until each thread of each channel has `threshold` bytes.
-pub(super) fn reduce(full: Launch, algorithm: Algorithm, protocol: Protocol, threshold: u64, bytes: u64) -> Launch {
-    let Launch { mut channels, mut threads } = full;
+pub(super) fn reduce(full: Blocks, algorithm: Algorithm, protocol: Protocol, threshold: u64, bytes: u64) -> Blocks {
+    let Blocks { mut channels, mut threads } = full;
     let below = |channels: u32, threads: u32| bytes < u64::from(channels) * u64::from(threads) * threshold;
     while channels > 1 && below(channels, threads) {
         channels -= 1;
@@ -82,11 +82,11 @@ pub(super) fn reduce(full: Launch, algorithm: Algorithm, protocol: Protocol, thr
         Algorithm::Tree | Algorithm::Pat => MAX_THREADS,
         _ => threads.max(3 * WARP),
     };
-    Launch { channels, threads }
+    Blocks { channels, threads }
 }
 
 /// CollNet gives up channels in ever smaller groups, halving the threshold on the way.
-fn collnet_channels(full: Launch, heads: u32, threshold: u64, bytes: u64) -> u32 {
+fn collnet_channels(full: Blocks, heads: u32, threshold: u64, bytes: u64) -> u32 {
     let (mut channels, mut threshold) = (full.channels, threshold);
     let mut group = 16;
     while group >= 1 {

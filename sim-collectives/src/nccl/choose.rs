@@ -198,8 +198,8 @@ impl Communicator {
             }
         }
         let (algorithm, protocol, time_us) = best.ok_or_else(|| nothing_left(operation, &candidates))?;
-        let launch = channels::launch(self, algorithm, protocol, bytes);
-        Ok(Choice { algorithm, protocol, channels: launch.channels, threads: launch.threads, time_us })
+        let blocks = channels::blocks(self, algorithm, protocol, bytes);
+        Ok(Choice { algorithm, protocol, channels: blocks.channels, threads: blocks.threads, time_us })
     }
 }
 

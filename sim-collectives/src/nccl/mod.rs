@@ -53,7 +53,7 @@ mod version;
 
 pub(crate) use algorithm::fold;
 pub use algorithm::{Algorithm, UnknownName};
-pub use channels::{ChannelCursor, ChannelPart, ChannelSplit, Launch, launch, split, threshold};
+pub use channels::{Blocks, ChannelCursor, ChannelPart, ChannelSplit, blocks, split, threshold};
 pub use choose::{Candidate, Choice, NoCandidate, Verdict};
 pub use chunks::{Buffers, Chunking};
 pub use communicator::Communicator;
