@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::algorithms;
     use crate::call::{Call, ChannelWork, Group, PointToPoint, Routed};
-    use crate::lanes::Own;
+    use crate::lanes::{Own, Peers};
 
     fn call(group: Group, bytes: u64, channels: u32) -> Call {
         let rounds = group.ranks() as usize + 1;
@@ -277,6 +277,30 @@ mod tests {
             }
         }
         assert!(checked > 1500, "{checked}");
+    }
+
+    /// Flows are numbered as connections are written, and of two that ask for a link at one instant the lower goes first. So
+    /// what is written for a rank is in the order of channels, whatever the algorithm.
+    #[test]
+    fn connections_of_a_rank_are_written_in_the_order_of_its_channels() {
+        let mut checked = 0;
+        for (nodes, per_node) in [(1, 8), (2, 4), (4, 2), (8, 1), (3, 3)] {
+            let call = call(Group::regular(nodes, per_node), 100_000, 4);
+            for algorithm in algorithms::ALL.iter().filter(|a| a.cut() != algorithms::Cut::Messages) {
+                for operation in Operation::ALL.into_iter().filter(|op| algorithm.can(*op, &call)) {
+                    let mut last = BTreeMap::new();
+                    for connection in &lanes(*algorithm, operation, &call).connections {
+                        if let Peers::Pair { from, .. } = connection.peers {
+                            let before = last.insert(from, connection.channel).unwrap_or(0);
+                            let name = algorithm.name();
+                            assert!(before <= connection.channel, "{name} {operation:?}, {nodes} x {per_node}: {from}");
+                            checked += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(checked > 1000, "{checked}");
     }
 
     #[test]

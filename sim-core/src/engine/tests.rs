@@ -186,6 +186,31 @@ fn flows_of_one_port_share_it_round_robin() {
     assert!(outcome.links[0].peak_queue(Rate::gbyte(50).ps_per_byte()) <= Bytes::kib(3 * 66));
 }
 
+#[test]
+fn at_one_instant_a_link_serves_what_begins_there_then_the_lower_flow_then_what_lanes_begin() {
+    let rate = Rate::gbyte(50);
+    let (far, near) = (LinkSpec::ideal(rate, Span::from_us(1)), LinkSpec::ideal(rate, Span::ZERO));
+    let network = Network::new(vec![far, near, far]);
+    let segment = Bytes::new(50_000);
+    // Two come from afar and are at link 1 after 1 µs, when a third has sent one segment there and has another, and a lane
+    // begins to send there.
+    for (first, second) in [(0, 2), (2, 0)] {
+        let mut b = ProgramBuilder::new();
+        let cost = b.cost(Cost::default());
+        let far = |link| vec![LinkId(link), LinkId(1)];
+        let near = || vec![LinkId(1)];
+        for (route, start, segments) in [(far(first), 0, 1), (far(second), 0, 1), (near(), 0, 2), (near(), 1, 1)] {
+            let layout = b.layout(Layout::whole(segments * segment.get()));
+            let ends = b.connect(&[&route], false, 1, &shape(segment));
+            let k = b.kernel(Span::from_us(start), Span::ZERO);
+            b.lane(k, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
+            b.lane(k, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+        }
+        let (ends, _) = play::<RadixStore>(&network, &b.finish());
+        assert_eq!(ends, [3, 4, 2, 5].map(Span::from_us));
+    }
+}
+
 /// A ring over direct links, `slices` a chunk.
 fn ring(n: u32, total: u64, slices: u32) -> (Network, Program) {
     let rate = Rate::gbyte(50);
