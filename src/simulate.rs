@@ -287,6 +287,7 @@ impl World<'_> {
             time: limits.time.map_or(Time::MAX, |span| Time::ZERO + span),
             interrupt: self.options.interrupt.clone(),
             play_all: self.options.play_all,
+            one_program: false,
         }
     }
 

@@ -177,6 +177,7 @@ impl StepGraph {
                 run.followers[*after].push(i);
             }
         }
+        let limits = Limits { one_program: self.nodes.len() == 1, ..limits };
         let mut engine = Engine::new(network, mtu, limits);
         for i in 0..self.nodes.len() {
             if run.waiting[i] == 0 {

@@ -135,6 +135,13 @@ impl Layout {
         if per_loop == 0 { 0 } else { u32::try_from(self.total.div_ceil(per_loop)).unwrap_or(u32::MAX) }
     }
 
+    /// Whether every loop is as the first: all are whole, and the last is cut like the others.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.last_chunk == self.chunk
+            && self.total.is_multiple_of(self.chunk.saturating_mul(u64::from(self.chunks)).max(1))
+    }
+
     /// Bytes of chunk `k` in loop `l`; 0 where the data have ended.
     #[must_use]
     #[inline]

@@ -10,7 +10,7 @@ impl<S: Store> Engine<S> {
     /// Closes the run that stopped for `reason`.
     #[must_use]
     pub fn finish(self, reason: StopReason) -> Outcome {
-        let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.now());
+        let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.latest);
         let mut links: Vec<_> = self.links.iter().map(super::state::LinkState::counters).collect();
         for flapping in &self.flapping {
             links[flapping.link as usize].held = flapping.held;
@@ -25,7 +25,7 @@ impl<S: Store> Engine<S> {
             waits: self.links.iter().map(|l| l.waits).collect(),
             engine: EngineCounters { segment_hops: hops, ..self.engine },
             repeated: self.watch.repeated,
-            peak_pending: self.pending.peak() as u64,
+            peak_pending: self.pending.peak().max(self.peak_apart) as u64,
             fingerprint: self.fingerprint(),
             faults,
             blocked,

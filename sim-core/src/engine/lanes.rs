@@ -188,12 +188,10 @@ impl<S: Store> Engine<S> {
             Credit::After(delay) => {
                 slot.uses += 1;
                 slot.free_at = last + delay;
-                let at = slot.free_at;
                 for s in conn.senders.clone() {
                     let waiter = core::mem::replace(&mut self.senders[s as usize].waiter, NONE);
                     if waiter != NONE {
-                        let at = at.max(self.lanes[waiter as usize].busy_until);
-                        self.wake(waiter, at.max(now));
+                        self.arouse(waiter, now);
                     }
                 }
             }
@@ -348,7 +346,7 @@ impl<S: Store> Engine<S> {
 
 /// The `i`-th of an operation's ends.
 #[inline]
-fn end_of(ends: Ends, i: u16, arena: &[u32]) -> u32 {
+pub(super) fn end_of(ends: Ends, i: u16, arena: &[u32]) -> u32 {
     if ends.count == 1 { ends.at } else { arena[ends.at as usize + i as usize] }
 }
 

@@ -15,6 +15,7 @@ mod lanes;
 mod load;
 mod outages;
 mod periods;
+mod regions;
 mod soon;
 mod source;
 mod state;
@@ -26,6 +27,8 @@ mod tests_control;
 mod tests_outages;
 #[cfg(test)]
 mod tests_periods;
+#[cfg(test)]
+mod tests_regions;
 mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +47,7 @@ use crate::units::{Bytes, Span, Time};
 use control::signal_word;
 pub use load::LoadError;
 use periods::{Trace, Watch};
+use regions::Regions;
 use state::{
     Arrival, BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
     ManagedState, Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
@@ -60,11 +64,14 @@ pub struct Limits {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Plays what comes again exactly too, instead of counting it. Nothing that is measured depends on it.
     pub play_all: bool,
+    /// The driver loads one program, and until that has ended and come to rest neither another nor a timer. Then a large one
+    /// may be played region by region, and notices come when all is over. Nothing that is measured depends on it.
+    pub one_program: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: u64::MAX, time: Time::MAX, interrupt: None, play_all: false }
+        Self { events: u64::MAX, time: Time::MAX, interrupt: None, play_all: false, one_program: false }
     }
 }
 
@@ -160,6 +167,14 @@ pub struct Engine<S: Store = RadixStore> {
     engine: EngineCounters,
     trace: Trace,
     watch: Watch,
+    /// The last instant at which something happened.
+    latest: Time,
+    /// Whether to go on region by region, the regions while that is done, and when they told what.
+    apart: bool,
+    regions: Option<Box<Regions<S>>>,
+    told: Vec<Time>,
+    /// The most events that were pending in all regions at the beginning of a window.
+    peak_apart: usize,
 }
 
 fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
@@ -210,6 +225,11 @@ impl<S: Store> Engine<S> {
             engine: EngineCounters::default(),
             trace: Trace::default(),
             watch: Watch::default(),
+            latest: Time::ZERO,
+            apart: false,
+            regions: None,
+            told: Vec::new(),
+            peak_apart: 0,
         }
     }
 
@@ -222,6 +242,7 @@ impl<S: Store> Engine<S> {
     /// Asks for a [`Notice::Timer`] at `at`.
     pub fn set_timer(&mut self, at: Time, number: u32) {
         self.timers += 1;
+        self.forget_states();
         self.pending.push(at, Word::lane(Phase::Timer, LaneId(number)));
     }
 
@@ -246,9 +267,14 @@ impl<S: Store> Engine<S> {
                     continue;
                 }
             }
+            if self.apart && self.pending.is_between() {
+                if let Some(stop) = self.play_apart() {
+                    return stop;
+                }
+                continue;
+            }
             // Timers of rate controllers can go on for ever; they alone do not keep a run alive.
-            let idle = self.live == 0 && self.moving == 0 && self.timers == 0 && self.notices.is_empty();
-            let next = if idle { None } else { self.pending.pop() };
+            let next = if self.is_idle() && self.notices.is_empty() { None } else { self.pending.pop() };
             let Some((now, word)) = next else {
                 return match self.live {
                     0 => StopReason::Finished,
@@ -260,10 +286,13 @@ impl<S: Store> Engine<S> {
             if now > self.limits.time || now == Time::MAX {
                 return StopReason::TimeLimit;
             }
+            if self.is_void(now, word) {
+                continue;
+            }
             if self.engine.events >= self.limits.events {
                 return StopReason::EventLimit;
             }
-            self.engine.events += 1;
+            self.count(now, word);
             if self.engine.events.is_multiple_of(1 << 16)
                 && self.limits.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
             {
@@ -272,9 +301,26 @@ impl<S: Store> Engine<S> {
             if !self.pending.soon().is_empty() {
                 self.fetch_soon();
             }
-            self.trace.add(now, word);
             self.handle(now, word);
         }
+    }
+
+    /// Whether nothing is left to do.
+    fn is_idle(&self) -> bool {
+        self.live == 0 && self.moving == 0 && self.timers == 0
+    }
+
+    /// Whether an event is a lane's wake that an earlier one has overtaken: nothing happens.
+    #[inline]
+    fn is_void(&self, now: Time, word: Word) -> bool {
+        word.phase() == Phase::Lane && self.lanes.get(word.lane_id().index()).is_none_or(|lane| lane.wake != now)
+    }
+
+    #[inline]
+    fn count(&mut self, now: Time, word: Word) {
+        self.engine.events += 1;
+        self.latest = self.latest.max(now);
+        self.trace.add(now, word);
     }
 
     #[inline]
@@ -283,13 +329,7 @@ impl<S: Store> Engine<S> {
             Phase::Arrival => self.arrive(word.link_id(), word.flow_id().0, word.number(), now),
             Phase::Source => self.source(word.flow_id().0, now),
             Phase::Delivery => self.deliver(word.flow_id().0, word.number(), now),
-            Phase::Lane => {
-                let lane = word.lane_id().0;
-                // An earlier wake may have overtaken this one; then it is void.
-                if self.lanes.get(lane as usize).is_some_and(|lane| lane.wake == now) {
-                    self.run_lane(lane, now);
-                }
-            }
+            Phase::Lane => self.run_lane(word.lane_id().0, now),
             Phase::Port if word == signal_word(word.link_id()) => self.signal_arrived(word.link_id(), now),
             Phase::Port => self.serve_port(word.link_id(), now),
             Phase::Meeting => self.meet(word.lane_id().0, now),

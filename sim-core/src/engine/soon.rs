@@ -11,7 +11,7 @@ use crate::program::Sink;
 use crate::queue::Store;
 
 /// Flows from which on their records are more than a core's caches hold.
-const LARGE: usize = 1 << 13;
+pub(super) const LARGE: usize = 1 << 13;
 
 /// Ends of an operation beyond which they are not fetched.
 const MOST_ENDS: u16 = 32;

@@ -9,7 +9,7 @@ use super::state::{FlowState, Message, NONE, Ring, Segment};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, PsPerByte, Time};
 
 /// Segments of one flow that can be told apart in flight.
 const WINDOW: u32 = 1 << SEGMENT_BITS;
@@ -32,11 +32,18 @@ impl<S: Store> Engine<S> {
         if state.oldest == state.next {
             self.moving += 1;
         }
+        // Where the last segment is booked in this very instant (or the wires are played ahead), the message was behind it.
+        let Message { end: booked, bytes: free, .. } = state.current;
+        let from = if booked >= now { now.max(Time::from_ps(free)) } else { now };
         state.active = true;
         state.current = message;
-        let at = ready(state, now);
+        let at = ready(state, from);
         let link = self.routes[state.route as usize];
-        self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));
+        let word = Word::segment(Phase::Source, link, FlowId(flow), 0);
+        match self.regions.as_deref_mut().and_then(|regions| regions.queue_of_wires(at, word)) {
+            Some(wires) => wires.push(at, word),
+            None => self.pending.push(at, word),
+        }
     }
 
     /// The turn of `flow` to put a segment on its first link.
@@ -76,8 +83,10 @@ impl<S: Store> Engine<S> {
         if more {
             self.book(flow, free, now);
         } else {
+            let state = &mut self.flows[flow as usize];
+            // An idle flow keeps when its last segment was booked, and until when the link is taken by it.
+            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE };
             // All of it may have crossed a lone link already, and left no trace.
-            let state = &self.flows[flow as usize];
             if state.oldest == state.next {
                 self.moving -= 1;
             }

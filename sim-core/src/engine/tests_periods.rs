@@ -10,7 +10,7 @@ use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::Rate;
 
-const MTU: Bytes = Bytes::kib(4);
+pub(super) const MTU: Bytes = Bytes::kib(4);
 
 /// All that a driver hears, and the outcome.
 fn play<S: Store>(network: &Network, program: &Program, fast: bool, limits: &Limits) -> (Vec<Notice>, Outcome) {
@@ -42,26 +42,26 @@ fn compare(network: &Network, program: &Program, limits: &Limits) -> Repeated {
 
 /// What a random program is made of.
 #[derive(Clone, Debug)]
-struct Recipe {
-    devices: u32,
-    channels: u32,
-    total: u64,
-    chunk: u64,
-    slices: u32,
-    slots: u16,
-    iterations: u32,
-    hold_ns: u64,
-    per_byte: u64,
-    rates: Vec<u64>,
-    uneven: u64,
-    segment: u64,
-    kind: u8,
-    clear_to_send: bool,
-    flows: u32,
-    split: bool,
+pub(super) struct Recipe {
+    pub(super) devices: u32,
+    pub(super) channels: u32,
+    pub(super) total: u64,
+    pub(super) chunk: u64,
+    pub(super) slices: u32,
+    pub(super) slots: u16,
+    pub(super) iterations: u32,
+    pub(super) hold_ns: u64,
+    pub(super) per_byte: u64,
+    pub(super) rates: Vec<u64>,
+    pub(super) uneven: u64,
+    pub(super) segment: u64,
+    pub(super) kind: u8,
+    pub(super) clear_to_send: bool,
+    pub(super) flows: u32,
+    pub(super) split: bool,
 }
 
-fn recipe() -> impl Strategy<Value = Recipe> {
+pub(super) fn recipe() -> impl Strategy<Value = Recipe> {
     let shape = (
         2u32..6,
         1u32..4,
@@ -98,7 +98,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
 
 impl Recipe {
     /// Devices on one switch: link 2r up, 2r + 1 down.
-    fn network(&self) -> Network {
+    pub(super) fn network(&self) -> Network {
         let ct = Forwarding::CutThrough { header: Bytes::new(64) };
         let link = |i: u32| {
             let rate = self.rates[i as usize / 2 % self.rates.len()];
@@ -108,7 +108,7 @@ impl Recipe {
         Network::new((0..2 * self.devices).map(link).collect())
     }
 
-    fn program(&self) -> Program {
+    pub(super) fn program(&self) -> Program {
         let mut b = ProgramBuilder::new();
         let n = self.devices;
         let per_byte = crate::units::Rate::gbyte(1000 / self.per_byte.max(1)).ps_per_byte();

@@ -1,6 +1,7 @@
 //! Segments on links: crossing them, and arriving at the end.
 
 use super::state::{FlowState, NONE, Ring, Segment};
+use super::regions::Mail;
 use super::{Engine, outages};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::{FlowId, LinkId};
@@ -218,6 +219,12 @@ impl<S: Store> Engine<S> {
         }
     }
 
+    /// Whether a region of its own is to hear of it later.
+    #[inline]
+    fn is_kept(&mut self, mail: Mail) -> bool {
+        self.regions.as_deref_mut().is_some_and(|regions| regions.keep(mail))
+    }
+
     /// The end of the flow's next message will be there at `at`.
     #[inline]
     fn deliver_message(&mut self, flow: u32, at: Time, now: Time) {
@@ -225,8 +232,16 @@ impl<S: Store> Engine<S> {
         let message = state.delivered.wrapping_mul(u32::from(state.turns)).wrapping_add(u32::from(state.turn));
         state.delivered = state.delivered.wrapping_add(1);
         match state.sink {
-            Sink::Receiver(r) => self.part_arrives(r, message, at, now),
-            Sink::Credit(s) => self.credit_arrives(s, at, now),
+            Sink::Receiver(receiver) => {
+                if !self.is_kept(Mail::Part { receiver, message, at }) {
+                    self.part_arrives(receiver, message, at, now);
+                }
+            }
+            Sink::Credit(sender) => {
+                if !self.is_kept(Mail::Credit { sender, at }) {
+                    self.credit_arrives(sender, at, now);
+                }
+            }
             Sink::Junction(_) => {}
         }
     }

@@ -16,7 +16,10 @@ impl Store for HeapStore {
         self.0.push(Reverse(event));
     }
 
-    fn take_earliest(&mut self, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Time> {
+    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Time> {
+        if self.earliest()? >= end && end != Time::MAX {
+            return None;
+        }
         let Reverse(first) = self.0.pop()?;
         batch.push(first.word());
         while let Some(Reverse(event)) = self.0.peek()
@@ -26,6 +29,10 @@ impl Store for HeapStore {
             self.0.pop();
         }
         Some(first.at())
+    }
+
+    fn earliest(&self) -> Option<Time> {
+        self.0.peek().map(|Reverse(event)| event.at())
     }
 
     fn iter(&self) -> impl Iterator<Item = Event> + '_ {

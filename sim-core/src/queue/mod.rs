@@ -16,9 +16,12 @@ pub trait Store: Default {
     /// Adds an event. Its instant is never earlier than that of the last batch taken.
     fn push(&mut self, event: Event);
 
-    /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant. What
-    /// it finds out to come soon after, it may add to `soon`.
-    fn take_earliest(&mut self, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time>;
+    /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant, if
+    /// that is before `end`. What it finds out to come soon after, it may add to `soon`.
+    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time>;
+
+    /// The earliest instant at which something is stored.
+    fn earliest(&self) -> Option<Time>;
 
     /// All stored events, in any order.
     fn iter(&self) -> impl Iterator<Item = Event> + '_;
@@ -79,10 +82,21 @@ impl<S: Store> Pending<S> {
     /// The next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Word)> {
+        self.pop_before(Time::MAX)
+    }
+
+    /// The next event, if it is due before `end` or at "never", the end of time.
+    #[inline]
+    pub fn pop_before(&mut self, end: Time) -> Option<(Time, Word)> {
         if let Some(word) = self.batch.pop() {
             return Some((self.now, word));
         }
-        self.refill()
+        self.refill(end)
+    }
+
+    /// When the next event is due.
+    pub fn earliest(&self) -> Option<Time> {
+        if self.is_between() { self.store.earliest() } else { Some(self.now) }
     }
 
     /// Events that were found to come soon since this was last cleared.
@@ -91,10 +105,10 @@ impl<S: Store> Pending<S> {
         &mut self.soon
     }
 
-    fn refill(&mut self) -> Option<(Time, Word)> {
+    fn refill(&mut self, end: Time) -> Option<(Time, Word)> {
         if self.next.is_empty() {
             self.peak = self.peak.max(self.store.len());
-            self.now = self.store.take_earliest(&mut self.batch, &mut self.soon)?;
+            self.now = self.store.take_earliest(end, &mut self.batch, &mut self.soon)?;
         } else {
             core::mem::swap(&mut self.batch, &mut self.next);
         }
@@ -121,6 +135,21 @@ impl<S: Store> Pending<S> {
         for event in self.store.drain() {
             self.store.push(Event::new(event.at() + by, event.word()));
         }
+    }
+
+    /// Takes out all events of later instants, in any order.
+    pub fn drain(&mut self) -> Vec<Event> {
+        self.store.drain()
+    }
+
+    /// An empty queue at `now`.
+    pub fn starting_at(now: Time) -> Self {
+        Self { now, ..Self::default() }
+    }
+
+    /// Makes `now` the present instant.
+    pub fn skip_to(&mut self, now: Time) {
+        self.now = now;
     }
 
     /// How many events are pending.

@@ -72,26 +72,36 @@ impl Store for RadixStore {
     }
 
     #[inline]
-    fn take_earliest(&mut self, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time> {
+    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time> {
         if self.len == 0 {
             return None;
         }
         let level = self.levels.trailing_zeros() as usize;
         let slot = self.occupied[level].trailing_zeros() as usize;
         let index = level * SLOTS + slot;
-        self.clear_bit(level, slot);
+        // Only "never" has no instant after it.
+        let in_time = |at: Time| at < end || end == Time::MAX;
         // A slot of level 0 is one instant; so is any slot with a single event.
         if level == 0 || self.slots[index].len() == 1 {
+            let at = self.slots[index][0].at();
+            if !in_time(at) {
+                return None;
+            }
+            self.clear_bit(level, slot);
             let events = &mut self.slots[index];
-            let at = events[0].at();
             self.len -= events.len();
             batch.extend(events.drain(..).map(Event::word));
             self.last = at.as_ps();
             return Some(at);
         }
+        let first = self.slots[index].iter().copied().min().map_or(Time::ZERO, Event::at);
+        if !in_time(first) {
+            return None;
+        }
+        self.clear_bit(level, slot);
+        let first = first.as_ps();
         let mut events = core::mem::take(&mut self.scratch);
         core::mem::swap(&mut events, &mut self.slots[index]);
-        let first = events.iter().copied().min().map_or(0, |e| e.at().as_ps());
         self.last = first;
         if level >= 2 && events.len() <= WAVE {
             soon.extend(events.iter().map(|event| event.word()));
@@ -106,6 +116,12 @@ impl Store for RadixStore {
         }
         self.scratch = events;
         Some(Time::from_ps(first))
+    }
+
+    fn earliest(&self) -> Option<Time> {
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = self.occupied.get(level)?.trailing_zeros() as usize;
+        self.slots[level * SLOTS + slot].iter().copied().min().map(Event::at)
     }
 
     fn iter(&self) -> impl Iterator<Item = Event> + '_ {

@@ -62,6 +62,8 @@ pub(super) struct Watch {
     /// Looks in all, and since a state was kept.
     looks: u32,
     since: u32,
+    /// Looks since something came again.
+    barren: u32,
     /// Events when it was last looked, and when a state was last kept.
     looked: u64,
     chosen: u64,
@@ -82,6 +84,7 @@ impl Default for Watch {
             choose: false,
             looks: 0,
             since: 0,
+            barren: 0,
             looked: 0,
             chosen: 0,
             kept: None,
@@ -124,6 +127,18 @@ impl<S: Store> Engine<S> {
         let repeated = self.watch.repeated;
         let on = !self.limits.play_all && self.flapping.is_empty() && !self.any_queued && self.managed.is_empty();
         self.watch = Watch { on, due: on, choose: on, repeated, ..Watch::default() };
+    }
+
+    /// Nothing is looked for any more in what is loaded.
+    pub(super) fn watch_nothing(&mut self) {
+        self.watch = Watch { repeated: self.watch.repeated, ..Watch::default() };
+    }
+
+    /// What was kept is no state to come back to: something is pending that was not.
+    pub(super) fn forget_states(&mut self) {
+        self.watch.kept = None;
+        self.watch.landed = None;
+        self.watch.heard.clear();
     }
 
     /// The watched lane has ended, or a kernel begins and none is watched.
@@ -172,11 +187,13 @@ impl<S: Store> Engine<S> {
         self.watch.looked = self.engine.events;
         self.watch.looks += 1;
         self.watch.since += 1;
+        self.watch.barren += 1;
         let hash = self.hash_of_pending();
         if let Some(kept) = self.watch.kept.take() {
             if let Some(times) = self.comes_again(&kept, hash) {
                 self.leap(&kept, times);
                 self.land(hash);
+                self.watch.barren = 0;
             }
             // Kept also after a leap: what came again a few times can be part of a longer period.
             self.watch.kept = Some(kept);
@@ -185,6 +202,7 @@ impl<S: Store> Engine<S> {
             self.watch.since = 0;
             self.watch.kept = Some(Box::new(self.image(hash)));
         }
+        self.consider_regions(self.watch.barren);
     }
 
     /// How often what happened since `kept` comes again; `None` if it does not.
@@ -262,6 +280,9 @@ impl<S: Store> Engine<S> {
     /// A kernel has ended an iteration.
     pub(super) fn hear(&mut self, notice: Notice) {
         self.notices.push(notice);
+        if self.regions.is_some() {
+            self.told.push(self.now());
+        }
         if self.watch.kept.is_some() || self.watch.landed.is_some() {
             self.watch.heard.push(notice);
         }

@@ -105,7 +105,7 @@ impl<S: Store> Engine<S> {
                 Some(Course::Stays) => continue,
                 Some(Course::Loops(loops)) => {
                     // In the last loop chunks are of another size, unless all of the data are whole loops.
-                    let last = lane.loops - 1 - u32::from(!is_uniform(layout));
+                    let last = lane.loops - 1 - u32::from(!layout.is_uniform());
                     u64::from(last.saturating_sub(lane.turn) / loops)
                 }
                 Some(Course::Repetitions(count)) => self.repetitions(lane, *mark, layout) / u64::from(count),
@@ -181,10 +181,4 @@ impl<S: Store> Engine<S> {
     pub(super) fn iterations_since(&self, marks: &Marks, kernel: usize) -> u32 {
         self.kernels[kernel].iteration - marks.kernels[kernel].iteration
     }
-}
-
-/// Whether every loop is as the first: all are whole, and the last is cut like the others.
-fn is_uniform(layout: &Layout) -> bool {
-    layout.last_chunk == layout.chunk
-        && layout.total.is_multiple_of(layout.chunk.saturating_mul(u64::from(layout.chunks)).max(1))
 }

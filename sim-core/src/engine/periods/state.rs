@@ -264,6 +264,7 @@ impl<S: Store> Engine<S> {
                 number = number.wrapping_add(1);
             }
         }
+        self.latest += by;
         self.pending.put_off(by);
     }
 }
