@@ -18,6 +18,12 @@ impl<S: Store> Engine<S> {
         if number != NONE {
             self.release(flow, number);
         }
+        self.enter_junction(index, order, &segment, head);
+    }
+
+    /// The `order`-th segment of an input is on its way to a junction with nothing before it.
+    #[inline]
+    pub(super) fn enter_junction(&mut self, index: u32, order: u32, segment: &Segment, head: Time) {
         self.engine.bytes_joined += u64::from(segment.bytes);
         let junction = &mut self.junctions[index as usize];
         let place = order.wrapping_sub(junction.first) as usize;
@@ -40,6 +46,9 @@ impl<S: Store> Engine<S> {
         let state = &mut self.junctions[junction as usize];
         let Some(Meeting { last, bytes, packets, tail, .. }) = state.waiting.pop_front() else { return };
         state.first = state.first.wrapping_add(1);
+        if state.fan != NONE {
+            return self.fan_out(junction, &Segment { tail, bytes, packets, last, ..Segment::default() }, now);
+        }
         for output in state.outputs.clone() {
             let state = &self.flows[output as usize];
             if state.oldest == state.next {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::state::{
     Arrival, BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message,
-    NONE, OpState, ProgramState, RecvState, Ring, Segment, SendState, Slot,
+    NONE, OpState, Places, ProgramState, RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
@@ -115,6 +115,8 @@ impl<S: Store> Engine<S> {
         self.receivers.clear();
         self.arrivals.clear();
         self.junctions.clear();
+        self.wide.clear();
+        self.fans.clear();
         self.recv_ends.clear();
         self.send_ends.clear();
         self.costs.clear();
@@ -197,6 +199,8 @@ impl<S: Store> Engine<S> {
             inputs: junction.inputs.max(1),
             outputs: moved(&junction.outputs, at.flows),
             first: 0,
+            fan: NONE,
+            messages: 0,
             waiting: VecDeque::new(),
         }));
         append(&mut self.costs, costs);
@@ -211,6 +215,7 @@ impl<S: Store> Engine<S> {
             latest: Time::ZERO,
         }));
         self.load_kernels(&kernels, &lanes, number, &at);
+        self.put_together(at.lanes, at.ops, at.junctions);
     }
 
     fn load_flows(&mut self, flows: Vec<Flow>, at: &Bases) {
@@ -233,6 +238,7 @@ impl<S: Store> Engine<S> {
             },
             delivered: 0,
             managed: NONE,
+            wide: NONE,
             turn: 0,
             turns: 1,
             hops: flow.route.len() as u8,
@@ -296,7 +302,7 @@ impl<S: Store> Engine<S> {
             waiter: NONE,
             parts: parts.max(1),
             unordered: false,
-            ring: Ring::EMPTY,
+            ring: Places::EMPTY,
         }));
     }
 
@@ -314,15 +320,17 @@ impl<S: Store> Engine<S> {
             for s in senders.clone() {
                 self.senders[s as usize].conn = (at.conns + i) as u32;
             }
-            for r in receivers.clone() {
+            let shift = (receivers.len().max(1) as u32).next_power_of_two().trailing_zeros() as u16;
+            let places = self.arrivals.take(slots << shift);
+            for k in 0..slots << shift {
+                self.arrivals.items[places.at(k)] = Arrival::default();
+            }
+            for (side, r) in receivers.clone().enumerate() {
                 let receiver = &mut self.receivers[r as usize];
                 receiver.conn = (at.conns + i) as u32;
                 // In-switch reduction delivers one flow however many senders there are.
                 receiver.unordered = receiver.parts > 1 || (flows > 1 && senders.len() == 1);
-                receiver.ring = self.arrivals.take(slots);
-                for k in 0..slots {
-                    self.arrivals.items[receiver.ring.at(k)] = Arrival::default();
-                }
+                receiver.ring = Places { base: places.base + side as u32, mask: (slots - 1) as u16, shift };
             }
             let credit = match conn.credit {
                 Credit::Message { flow, bytes, delay } => {

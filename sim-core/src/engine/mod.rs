@@ -29,6 +29,9 @@ mod tests_outages;
 mod tests_periods;
 #[cfg(test)]
 mod tests_regions;
+#[cfg(test)]
+mod tests_together;
+mod together;
 mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +52,7 @@ pub use load::LoadError;
 use periods::{Trace, Watch};
 use regions::Regions;
 use state::{
-    Arrival, BarrierState, ConnState, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
+    Arrival, BarrierState, ConnState, Fan, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
     ManagedState, Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
 
@@ -150,6 +153,10 @@ pub struct Engine<S: Store = RadixStore> {
     receivers: Vec<RecvState>,
     arrivals: Rings<Arrival>,
     junctions: Vec<JunctionState>,
+    /// Of flows that stand for several: their number, then the junctions where they end.
+    wide: Vec<u32>,
+    /// Outputs of junctions that are one link to a receive end.
+    fans: Vec<Fan>,
     recv_ends: Vec<u32>,
     send_ends: Vec<u32>,
     costs: Vec<Cost>,
@@ -175,6 +182,8 @@ pub struct Engine<S: Store = RadixStore> {
     told: Vec<Time>,
     /// The most events that were pending in all regions at the beginning of a window.
     peak_apart: usize,
+    /// Whether every flow has its own record and events, for tests.
+    plain: bool,
 }
 
 fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
@@ -209,6 +218,8 @@ impl<S: Store> Engine<S> {
             receivers: Vec::new(),
             arrivals: Rings::default(),
             junctions: Vec::new(),
+            wide: Vec::new(),
+            fans: Vec::new(),
             recv_ends: Vec::new(),
             send_ends: Vec::new(),
             costs: Vec::new(),
@@ -230,6 +241,7 @@ impl<S: Store> Engine<S> {
             regions: None,
             told: Vec::new(),
             peak_apart: 0,
+            plain: false,
         }
     }
 

@@ -5,7 +5,7 @@
 //! side. Nothing depends on what is read.
 
 use super::Engine;
-use super::state::Ends;
+use super::state::{Ends, NONE};
 use crate::event::{Phase, Word};
 use crate::program::Sink;
 use crate::queue::Store;
@@ -55,12 +55,21 @@ impl<S: Store> Engine<S> {
                 lane.and_then(|l| self.ops.get(l.pc as usize)).map_or(0, |op| op.cost)
             }
             Phase::Meeting => {
-                let outputs = self.junctions[word.lane_id().index()].outputs.clone();
+                let junction = &self.junctions[word.lane_id().index()];
+                if junction.fan != NONE {
+                    return self.fans[junction.fan as usize].receiver;
+                }
+                let outputs = junction.outputs.clone();
                 outputs.fold(0, |sum, f| sum ^ self.flows[f as usize].route ^ self.flows[f as usize].delivered)
             }
             Phase::Source | Phase::Arrival => {
                 let link = &self.links[word.link_id().index()];
-                let end = match self.flows[word.flow_id().index()].sink {
+                let flow = &self.flows[word.flow_id().index()];
+                if flow.wide != NONE {
+                    let ends = self.ends_of_many(flow.wide).iter();
+                    return ends.fold(0, |sum, j| sum ^ self.junctions[*j as usize].first);
+                }
+                let end = match flow.sink {
                     Sink::Receiver(r) => self.receivers[r as usize].waiter,
                     Sink::Junction(j) => self.junctions[j as usize].first,
                     Sink::Credit(s) => self.senders[s as usize].waiter,
@@ -77,7 +86,15 @@ impl<S: Store> Engine<S> {
         match word.phase() {
             Phase::Lane => self.each_end(word, |recv| self.receivers[recv].consumed, |send| self.senders[send].posted),
             Phase::Meeting => {
-                let outputs = self.junctions[word.lane_id().index()].outputs.clone();
+                let junction = &self.junctions[word.lane_id().index()];
+                let outputs = junction.outputs.clone();
+                if junction.fan != NONE {
+                    let fans = &self.fans[junction.fan as usize..][..outputs.len()];
+                    return fans.iter().fold(0, |sum, f| {
+                        let (receiver, link) = (&self.receivers[f.receiver as usize], &self.links[f.link as usize]);
+                        sum ^ receiver.waiter ^ link.overhead ^ link.waits[0] as u32
+                    });
+                }
                 outputs.fold(0, |sum, f| {
                     let flow = &self.flows[f as usize];
                     let link = &self.links[self.routes[flow.route as usize].index()];

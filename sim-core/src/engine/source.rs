@@ -50,6 +50,9 @@ impl<S: Store> Engine<S> {
     #[inline]
     pub(super) fn source(&mut self, flow: u32, now: Time) {
         let state = &mut self.flows[flow as usize];
+        if state.wide != NONE {
+            return self.source_of_many(flow, now);
+        }
         if state.next.wrapping_sub(state.oldest) >= WINDOW {
             state.full = true;
             return;
@@ -95,7 +98,7 @@ impl<S: Store> Engine<S> {
 
     /// Makes the message behind the present one the current one; false if there is none.
     #[inline]
-    fn next_message(&mut self, flow: u32) -> bool {
+    pub(super) fn next_message(&mut self, flow: u32) -> bool {
         let state = &mut self.flows[flow as usize];
         if state.first == state.posted {
             return false;
@@ -116,7 +119,7 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    fn book(&mut self, flow: u32, free: Time, now: Time) {
+    pub(super) fn book(&mut self, flow: u32, free: Time, now: Time) {
         let state = &self.flows[flow as usize];
         let mut at = ready(state, free);
         if state.managed != NONE {

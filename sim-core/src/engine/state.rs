@@ -7,7 +7,7 @@ use crate::outage::Outage;
 use crate::path_choice::AnyPathChoice;
 use crate::program::{Credit, Sink, Slice};
 use crate::rate_control::AnyRateControl;
-use crate::recorder::{LinkCounters, WAIT_BUCKETS};
+use crate::recorder::{LinkCounters, WAIT_BUCKETS, wait_bucket};
 use crate::units::{Bytes, PsPerByte, Span, Time};
 
 /// "None" in the 32-bit fields of hot records.
@@ -66,6 +66,28 @@ impl LinkState {
             longest_wait: Span::ZERO,
             wait_bytes: 0,
             waits: [0; WAIT_BUCKETS],
+        }
+    }
+
+    /// A segment crosses from `start` on, whose head came at `head_in` and whose tail comes at `tail`.
+    #[inline]
+    pub(crate) fn pass(&mut self, bytes: u32, packets: u32, start: Time, head_in: Time, tail: Time) -> Crossing {
+        let wire = Bytes::new(u64::from(bytes) + u64::from(packets) * u64::from(self.overhead));
+        let cost = self.cost.cost_of_segment(wire);
+        let free = start + cost;
+        self.free = free;
+        let wait = start.since(head_in);
+        self.payload += u64::from(bytes);
+        self.packets += u64::from(packets);
+        self.waits[wait_bucket(wait.as_ps())] += 1;
+        if wait != Span::ZERO {
+            self.longest_wait = self.longest_wait.max(wait);
+            self.wait_bytes += u128::from(wait.as_ps()) * u128::from(wire.get());
+        }
+        Crossing {
+            free,
+            head: start + (cost.min(self.far_hold) + self.latency),
+            tail: free.max(tail + cost.min(self.near_hold)) + self.latency,
         }
     }
 
@@ -213,6 +235,8 @@ pub(crate) struct FlowState {
     pub(crate) delivered: u32,
     /// Index of what manages it at run time, or [`NONE`]: at line rate on one path.
     pub(crate) managed: u32,
+    /// Where it stands for several flows of one operation: the first index of [`Wide`] in its arena; or [`NONE`].
+    pub(crate) wide: u32,
     /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
     pub(crate) turn: u16,
     pub(crate) turns: u16,
@@ -237,6 +261,29 @@ pub(crate) struct SendState {
     pub(crate) waiter: u32,
 }
 
+/// A place for each message that can be under way to a receive end. Those of all receive ends of a connection lie side by
+/// side, since a message comes to all at about the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    pub(crate) base: u32,
+    pub(crate) mask: u16,
+    pub(crate) shift: u16,
+}
+
+impl Places {
+    pub(crate) const EMPTY: Self = Self { base: NONE, mask: 0, shift: 0 };
+
+    #[inline]
+    pub(crate) const fn at(self, number: u32) -> usize {
+        self.base as usize + ((number as usize & self.mask as usize) << self.shift)
+    }
+
+    #[inline]
+    pub(crate) const fn capacity(self) -> u32 {
+        if self.base == NONE { 0 } else { self.mask as u32 + 1 }
+    }
+}
+
 /// A receiver's end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct RecvState {
@@ -249,8 +296,7 @@ pub(crate) struct RecvState {
     pub(crate) parts: u16,
     /// Whether arrivals of different messages can overtake each other.
     pub(crate) unordered: bool,
-    /// A place for each message that can be under way.
-    pub(crate) ring: Ring,
+    pub(crate) ring: Places,
 }
 
 /// A message on its way to a receive end, as far as it is known when it will be there.
@@ -289,7 +335,28 @@ pub(crate) struct JunctionState {
     pub(crate) inputs: u16,
     pub(crate) outputs: Slice,
     pub(crate) first: u32,
+    /// Where all outputs are one link to a receive end: the first index of them in the arena of [`Fan`]; or [`NONE`].
+    pub(crate) fan: u32,
+    /// Messages that have left over a fan.
+    pub(crate) messages: u32,
     pub(crate) waiting: VecDeque<Meeting>,
+}
+
+/// An output of a junction that is one link to a receive end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fan {
+    pub(crate) link: u32,
+    pub(crate) receiver: u32,
+}
+
+/// When a segment that crosses a link is where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    /// When the link is free again.
+    pub(crate) free: Time,
+    /// When head and tail are at the far end.
+    pub(crate) head: Time,
+    pub(crate) tail: Time,
 }
 
 /// A segment at a junction, as far as it is there.
@@ -451,7 +518,7 @@ mod tests {
     fn records_stay_small() {
         assert_eq!(size_of::<LinkState>(), 192);
         assert_eq!(size_of::<Segment>(), 24);
-        assert_eq!(size_of::<FlowState>(), 112);
+        assert_eq!(size_of::<FlowState>(), 120);
         assert_eq!(size_of::<OpState>(), 32);
         assert_eq!(size_of::<LaneState>(), 72);
         assert_eq!(size_of::<RecvState>(), 28);

@@ -61,7 +61,7 @@ fn compare(network: &Network, program: &Program, limits: &Limits) -> bool {
 /// Nodes of devices on a switch that reduces and multicasts, joined in a chain by wires of their own: sums go up it, and
 /// come down again.
 #[derive(Clone, Debug)]
-struct Nodes {
+pub(super) struct Nodes {
     nodes: u32,
     devices: u32,
     channels: u32,
@@ -70,6 +70,7 @@ struct Nodes {
     slots: u16,
     iterations: u32,
     hold_ns: u64,
+    pub(super) stage_ns: u64,
     per_byte: bool,
     rate: u64,
     segment: u64,
@@ -80,7 +81,7 @@ struct Nodes {
     skew: u64,
 }
 
-fn nodes() -> impl Strategy<Value = Nodes> {
+pub(super) fn nodes() -> impl Strategy<Value = Nodes> {
     let shape = (
         2u32..5,
         2u32..4,
@@ -95,7 +96,7 @@ fn nodes() -> impl Strategy<Value = Nodes> {
         1u32..3,
         any::<bool>(),
     );
-    let more = (prop::sample::select(vec![0u64, 500, 7_000]), any::<bool>(), 0u64..3);
+    let more = (prop::sample::select(vec![0u64, 3_000]), prop::sample::select(vec![0u64, 500, 7_000]), any::<bool>(), 0u64..3);
     (shape, lanes, wires, more).prop_map(|(s, l, w, m)| Nodes {
         nodes: s.0,
         devices: s.1,
@@ -110,14 +111,15 @@ fn nodes() -> impl Strategy<Value = Nodes> {
         segment: w.1,
         flows: w.2,
         split: w.3,
-        latency_ns: m.0,
-        shared: m.1,
-        skew: m.2,
+        stage_ns: m.0,
+        latency_ns: m.1,
+        shared: m.2,
+        skew: m.3,
     })
 }
 
 impl Nodes {
-    fn network(&self) -> Network {
+    pub(super) fn network(&self) -> Network {
         let ct = Forwarding::CutThrough { header: Bytes::new(64) };
         let near = LinkSpec::ideal(Rate::gbyte(450), Span::from_ns(250));
         let far = LinkSpec::ideal(Rate::gbyte(self.rate), Span::from_ns(600));
@@ -147,7 +149,7 @@ impl Nodes {
         b.connect(&vec![&there[..]; self.flows as usize], self.split, self.slots, &shape)
     }
 
-    fn program(&self) -> Program {
+    pub(super) fn program(&self) -> Program {
         let mut b = ProgramBuilder::new();
         let per_byte = Rate::gbyte(40).ps_per_byte();
         let cost = |fixed| Cost {
@@ -155,7 +157,7 @@ impl Nodes {
             per_byte: if self.per_byte { per_byte } else { crate::units::PsPerByte::FREE },
             ..Cost::default()
         };
-        let (head, stage) = (b.cost(cost(Span::from_ns(self.hold_ns))), b.cost(cost(Span::ZERO)));
+        let (head, stage) = (b.cost(cost(Span::from_ns(self.hold_ns))), b.cost(cost(Span::from_ns(self.stage_ns))));
         let all = self.nodes * self.devices;
         for device in 0..all {
             b.kernel(Span::from_us(3) + Span::from_ns(u64::from(device) * self.skew * 100), Span::ZERO);
@@ -221,13 +223,11 @@ impl Nodes {
         let down: Vec<&[LinkId]> = links.iter().map(|l| &l[1][..]).collect();
         let credit = CreditShape::After(Span::from_ns(450));
         let shape = ConnShape { segment: Bytes::new(self.segment), latency: Span::ZERO, credit };
-        (0..self.devices as usize)
-            .map(|head| {
-                let (ins, reduced) = b.connect_junction(&up, &down[head..=head], self.slots, &shape);
-                let (cast, outs) = b.connect_junction(&up[head..=head], &down, self.slots, &shape);
-                (ins, reduced, cast, outs)
-            })
-            .collect()
+        let heads = 0..self.devices as usize;
+        let reduces: Vec<_> =
+            heads.clone().map(|head| b.connect_junction(&up, &down[head..=head], self.slots, &shape)).collect();
+        let casts: Vec<_> = heads.map(|head| b.connect_junction(&up[head..=head], &down, self.slots, &shape)).collect();
+        reduces.into_iter().zip(casts).map(|((ins, reduced), (cast, outs))| (ins, reduced, cast, outs)).collect()
     }
 }
 

@@ -7,8 +7,7 @@ use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::{FlowId, LinkId};
 use crate::program::Sink;
 use crate::queue::Store;
-use crate::recorder::wait_bucket;
-use crate::units::{Bytes, Span, Time};
+use crate::units::Time;
 
 impl<S: Store> Engine<S> {
     /// A segment's head is at `link`.
@@ -90,29 +89,16 @@ impl<S: Store> Engine<S> {
         let mut first_free = Time::ZERO;
         let head_out = loop {
             let l = &mut self.links[link.index()];
-            let wire = Bytes::new(u64::from(segment.bytes) + u64::from(segment.packets) * u64::from(l.overhead));
-            let cost = l.cost.cost_of_segment(wire);
             let mut start = head.max(l.free);
             if OUTAGES && l.flaps {
                 start = outages::start(&mut self.flapping, link, start);
             }
-            let free = start + cost;
-            l.free = free;
-            let head_out = start + (cost.min(l.far_hold) + l.latency);
-            segment.tail = free.max(segment.tail + cost.min(l.near_hold)) + l.latency;
+            let crossing = l.pass(segment.bytes, segment.packets, start, head_in, segment.tail);
+            let head_out = crossing.head;
+            segment.tail = crossing.tail;
             segment.hop += 1;
-
-            let wait = start.since(head_in);
-            l.payload += u64::from(segment.bytes);
-            l.packets += u64::from(segment.packets);
-            let bucket = &mut l.waits[wait_bucket(wait.as_ps())];
-            *bucket = bucket.saturating_add(1);
-            if wait != Span::ZERO {
-                l.longest_wait = l.longest_wait.max(wait);
-                l.wait_bytes += u128::from(wait.as_ps()) * u128::from(wire.get());
-            }
             if first_free == Time::ZERO {
-                first_free = free;
+                first_free = crossing.free;
             }
             if segment.hop == hops {
                 break head_out;

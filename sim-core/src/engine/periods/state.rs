@@ -165,6 +165,11 @@ impl<S: Store> Engine<S> {
         let in_flight = flow.next.wrapping_sub(flow.oldest);
         let flags = u32::from(flow.active) << 1 | u32::from(flow.full);
         pass.see(pair(behind, in_flight << 2 | flags))?;
+        if flow.wide != NONE {
+            for junction in self.ends_of_many(flow.wide) {
+                pass.see(u64::from(flow.delivered.wrapping_sub(self.junctions[*junction as usize].first)))?;
+            }
+        }
         for i in 0..in_flight {
             let segment = self.segment(flow, flow.oldest.wrapping_add(i));
             pass.see(exact(segment.tail, now))?;
