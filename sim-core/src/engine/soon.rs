@@ -7,7 +7,7 @@
 use super::Engine;
 use super::state::{Ends, NONE};
 use crate::event::{Phase, Word};
-use crate::program::Sink;
+use crate::program::{Credit, Sink};
 use crate::queue::Store;
 
 /// Flows from which on their records are more than a core's caches hold.
@@ -119,16 +119,25 @@ impl<S: Store> Engine<S> {
             let receiver = &self.receivers[recv];
             let arrival = &self.arrivals.items[receiver.ring.at(receiver.consumed)];
             let conn = &self.conns[receiver.conn as usize];
-            arrival.at.as_ps() as u32 ^ self.slots.items[conn.slots.at(receiver.consumed)].consumed
+            let back = match conn.credit {
+                Credit::Message { flow, .. } => self.flow_at(flow as usize),
+                Credit::After(_) => 0,
+            };
+            back ^ arrival.at.as_ps() as u32 ^ self.slots.items[conn.slots.at(receiver.consumed)].consumed
         };
         let send = |send: usize| {
             let sender = &self.senders[send];
             let conn = &self.conns[sender.conn as usize];
-            let flow = self.flows.get(sender.flows.start as usize);
-            let flow = flow.map_or(0, |f| f.lone.bytes ^ f.posted ^ u32::from(f.hops));
+            let flow = if sender.flows.is_empty() { 0 } else { self.flow_at(sender.flows.start as usize) };
             flow ^ self.slots.items[conn.slots.at(sender.posted)].uses
         };
         self.each_end(word, recv, send)
+    }
+
+    /// Something of each line of a flow's record.
+    #[inline]
+    fn flow_at(&self, flow: usize) -> u32 {
+        self.flows.get(flow).map_or(0, |f| f.lone.bytes ^ f.posted ^ u32::from(f.hops))
     }
 
     /// Something of each end of the present operation of a lane.

@@ -214,8 +214,9 @@ impl<T: Copy + Default> Rings<T> {
     }
 }
 
-/// One queue pair.
+/// One queue pair: two lines of a processor's cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct FlowState {
     /// The segment in flight, as long as there is only one and `segments` is empty.
     pub(crate) lone: Segment,
@@ -518,7 +519,7 @@ mod tests {
     fn records_stay_small() {
         assert_eq!(size_of::<LinkState>(), 192);
         assert_eq!(size_of::<Segment>(), 24);
-        assert_eq!(size_of::<FlowState>(), 120);
+        assert_eq!(size_of::<FlowState>(), 128);
         assert_eq!(size_of::<OpState>(), 32);
         assert_eq!(size_of::<LaneState>(), 72);
         assert_eq!(size_of::<RecvState>(), 28);

@@ -110,10 +110,9 @@ impl<S: Store> Engine<S> {
         let packets = bytes.div_ceil(self.mtu.get() as u32);
         let count = self.wide[wide] as usize;
         self.engine.bytes_sent += u64::from(bytes) * count as u64;
-        let mut free = now;
+        let mut free = self.links[link.index()].free;
         for i in 1..=count {
-            let l = &mut self.links[link.index()];
-            let crossing = l.pass(bytes, packets, now.max(l.free), now, now);
+            let crossing = self.links[link.index()].pass(bytes, packets, now.max(free), now, now);
             free = crossing.free;
             let segment = Segment { tail: crossing.tail, bytes, packets, last: true, ..Segment::default() };
             self.enter_junction(self.wide[wide + i], order, &segment, crossing.head);
