@@ -85,7 +85,7 @@ pub struct Outcome {
     /// Counters per link, in order of number.
     pub links: Vec<LinkCounters>,
     /// Histogram of waiting times per link; see [`WAIT_BUCKETS`].
-    pub waits: Vec<[u32; WAIT_BUCKETS]>,
+    pub waits: Vec<[u64; WAIT_BUCKETS]>,
     /// Counters of the engine.
     pub engine: EngineCounters,
     /// What of that was not played, because it came again exactly.

@@ -74,7 +74,7 @@ impl<S: Store> Engine<S> {
                     Sink::Junction(j) => self.junctions[j as usize].first,
                     Sink::Credit(s) => self.senders[s as usize].waiter,
                 };
-                end ^ link.overhead ^ link.payload as u32 ^ link.waits[0] ^ link.waits[12]
+                end ^ link.overhead ^ link.payload as u32 ^ (link.waits[0] ^ link.waits[12]) as u32
             }
             _ => 0,
         }
@@ -102,7 +102,7 @@ impl<S: Store> Engine<S> {
                         Sink::Receiver(r) => self.receivers[r as usize].waiter,
                         _ => 0,
                     };
-                    sum ^ end ^ link.overhead ^ link.payload as u32 ^ link.waits[0] ^ link.waits[12]
+                    sum ^ end ^ link.overhead ^ link.payload as u32 ^ (link.waits[0] ^ link.waits[12]) as u32
                 })
             }
             _ => 0,

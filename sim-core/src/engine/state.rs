@@ -39,7 +39,7 @@ pub(crate) struct LinkState {
     /// Sum of waiting time times wire bytes.
     pub(crate) wait_bytes: u128,
     /// Segments by waiting time.
-    pub(crate) waits: [u32; WAIT_BUCKETS],
+    pub(crate) waits: [u64; WAIT_BUCKETS],
 }
 
 impl LinkState {
@@ -97,7 +97,7 @@ impl LinkState {
         LinkCounters {
             payload: self.payload,
             packets: self.packets,
-            segments: self.waits.iter().map(|n| u64::from(*n)).sum(),
+            segments: self.waits.iter().sum(),
             busy: self.cost.cost(Bytes::new(wire)),
             longest_wait: self.longest_wait,
             wait_bytes: self.wait_bytes,
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn records_stay_small() {
-        assert_eq!(size_of::<LinkState>(), 192);
+        assert_eq!(size_of::<LinkState>(), 272);
         assert_eq!(size_of::<Segment>(), 24);
         assert_eq!(size_of::<FlowState>(), 128);
         assert_eq!(size_of::<OpState>(), 32);

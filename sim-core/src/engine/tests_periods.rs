@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::network::{Forwarding, LinkSpec};
+use crate::outage::Outage;
 use crate::outcome::{Outcome, Repeated};
 use crate::program::{Layout, Program};
 use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
@@ -249,6 +250,51 @@ proptest! {
         let (network, program) = (recipe.network(), recipe.program());
         compare(&network, &program, &Limits { events, ..Limits::default() });
         compare(&network, &program, &Limits { time: Time::ZERO + Span::from_us(us), ..Limits::default() });
+    }
+}
+
+/// Plays two programs of the same links at once, the second from `after` on, both ways.
+fn beside(network: &Network, programs: [&Program; 2], after: Span, timer: Option<Span>) -> Repeated {
+    let run = |play_all: bool| {
+        let mut engine = Engine::<RadixStore>::new(network, MTU, Limits { play_all, ..Limits::default() });
+        engine.load(programs[0].clone(), Time::ZERO).unwrap();
+        engine.load(programs[1].clone(), Time::ZERO + after).unwrap();
+        if let Some(at) = timer {
+            engine.set_timer(Time::ZERO + at, 7);
+        }
+        let mut heard = Vec::new();
+        let reason = engine.run(|_, notice| heard.push(notice));
+        heard.sort_by_key(|n| match *n {
+            Notice::Kernel { program, kernel, iteration, .. } => (0, program, iteration, kernel),
+            Notice::Program { program, .. } => (1, program, 0, 0),
+            Notice::Timer { number, .. } => (2, number, 0, 0),
+        });
+        (heard, engine.finish(reason))
+    };
+    let ((heard, whole), (heard_fast, fast)) = (run(true), run(false));
+    assert_eq!(heard, heard_fast);
+    assert_eq!(whole, Outcome { repeated: Repeated::default(), ..fast.clone() });
+    fast.repeated
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_second_program_and_a_timer_are_minded(
+        one in recipe(), two in recipe(), us in 0u64..500, timer in prop::option::of(0u64..2_000)
+    ) {
+        let two = Recipe { devices: one.devices, ..two };
+        beside(&one.network(), [&one.program(), &two.program()], Span::from_us(us), timer.map(Span::from_us));
+    }
+
+    #[test]
+    fn outages_are_minded(recipe in recipe(), us in 1u64..500, down in 1u64..200, every in 400u64..900) {
+        let outage = Outage::periodic(Span::from_us(us), Span::from_us(down), Span::from_us(every));
+        let mut links = recipe.network().links().to_vec();
+        links[1] = links[1].flapping(outage);
+        let repeated = compare(&Network::new(links), &recipe.program(), &Limits::default());
+        prop_assert_eq!(repeated, Repeated::default());
     }
 }
 

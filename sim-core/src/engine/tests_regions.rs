@@ -6,7 +6,7 @@ use super::tests_periods::{MTU, Recipe, recipe};
 use super::*;
 use crate::network::{Forwarding, LinkSpec};
 use crate::outcome::{Outcome, Repeated};
-use crate::program::{Layout, Program};
+use crate::program::{Layout, Program, Slice};
 use crate::program_builder::{ConnShape, CreditShape, Ends, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::Rate;
@@ -96,7 +96,8 @@ pub(super) fn nodes() -> impl Strategy<Value = Nodes> {
         1u32..3,
         any::<bool>(),
     );
-    let more = (prop::sample::select(vec![0u64, 3_000]), prop::sample::select(vec![0u64, 500, 7_000]), any::<bool>(), 0u64..3);
+    let more =
+        (prop::sample::select(vec![0u64, 3_000]), prop::sample::select(vec![0u64, 500, 7_000]), any::<bool>(), 0u64..3);
     (shape, lanes, wires, more).prop_map(|(s, l, w, m)| Nodes {
         nodes: s.0,
         devices: s.1,
@@ -125,7 +126,7 @@ impl Nodes {
         let far = LinkSpec::ideal(Rate::gbyte(self.rate), Span::from_ns(600));
         let far = far.overhead(Bytes::new(30)).forwarding(ct, Forwarding::StoreAndForward);
         let all = self.nodes * self.devices;
-        let links = (0..2 * all).map(|_| near.clone()).chain((0..2 * all + 2).map(|_| far.clone()));
+        let links = (0..2 * all).map(|_| near).chain((0..2 * all + 2).map(|_| far));
         Network::new(links.collect())
     }
 
@@ -177,7 +178,8 @@ impl Nodes {
             // Per head, the connections between a node and the next, up and down.
             let ways: Vec<Vec<(Ends, Ends)>> = (0..heads)
                 .map(|head| {
-                    let between = |n: u32, b: &mut ProgramBuilder| (self.far(b, n, n + 1, head), self.far(b, n + 1, n, head));
+                    let between =
+                        |n: u32, b: &mut ProgramBuilder| (self.far(b, n, n + 1, head), self.far(b, n + 1, n, head));
                     (0..self.nodes - 1).map(|n| between(n, &mut b)).collect()
                 })
                 .collect();
@@ -212,11 +214,7 @@ impl Nodes {
     }
 
     /// Per head: the senders and the receiver of the reduction, the sender and the receivers of the multicast.
-    fn domain(
-        &self,
-        b: &mut ProgramBuilder,
-        node: u32,
-    ) -> Vec<(core::ops::Range<u32>, core::ops::Range<u32>, core::ops::Range<u32>, core::ops::Range<u32>)> {
+    fn domain(&self, b: &mut ProgramBuilder, node: u32) -> Vec<(Slice, Slice, Slice, Slice)> {
         let links: Vec<[[LinkId; 1]; 2]> =
             (0..self.devices).map(|d| self.links(node, d)).map(|[up, down, ..]| [[up], [down]]).collect();
         let up: Vec<&[LinkId]> = links.iter().map(|l| &l[0][..]).collect();
@@ -232,6 +230,8 @@ impl Nodes {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn regions_change_nothing(recipe in recipe()) {
         let recipe = Recipe { clear_to_send: true, ..recipe };

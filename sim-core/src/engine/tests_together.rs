@@ -38,6 +38,8 @@ fn compare(network: &Network, program: &Program) -> bool {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn flows_together_change_no_time(nodes in nodes()) {
         // Links are not taken for longer than a step takes, so that there is no turn to wait for.

@@ -65,7 +65,8 @@ impl<S: Store> Engine<S> {
             let Sink::Junction(junction) = flow.sink else { return };
             let alone = uses[end as usize] == 1 && sender.flows.len() == 1 && flow.hops == 1;
             let alike = link(flow) == link(&self.flows[first as usize]) && u64::from(flow.segment) >= most;
-            if !alone || !alike || flow.wide != NONE || before >= Some(sender.flows.start) || sender.latency != latency {
+            if !alone || !alike || flow.wide != NONE || before >= Some(sender.flows.start) || sender.latency != latency
+            {
                 return;
             }
             before = Some(sender.flows.start);

@@ -1,7 +1,7 @@
 //! Segments on links: crossing them, and arriving at the end.
 
-use super::state::{FlowState, NONE, Ring, Segment};
 use super::regions::Mail;
+use super::state::{FlowState, NONE, Ring, Segment};
 use super::{Engine, outages};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::{FlowId, LinkId};

@@ -242,8 +242,8 @@ impl<S: Store> Engine<S> {
             link.packets = more(link.packets, before.packets);
             link.wait_bytes += (link.wait_bytes - before.wait_bytes) * u128::from(times);
             for (now, before) in link.waits.iter_mut().zip(&before.waits) {
-                hops += u64::from(*now - *before);
-                *now = now.saturating_add((*now - *before).saturating_mul(times as u32));
+                hops += *now - *before;
+                *now = more(*now, *before);
             }
         }
         let (engine, before) = (&mut self.engine, &kept.engine);

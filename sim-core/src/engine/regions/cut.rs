@@ -103,7 +103,18 @@ impl<S: Store> Engine<S> {
             .map(|_| Region { pending: Pending::starting_at(now), mail: Vec::new() })
             .collect();
         let wires = grouped as u16;
-        Some(Regions { of_link, of_junction, of_receiver, of_sender, of_lane, list, wires, current: 0, lookahead, end: now })
+        Some(Regions {
+            of_link,
+            of_junction,
+            of_receiver,
+            of_sender,
+            of_lane,
+            list,
+            wires,
+            current: 0,
+            lookahead,
+            end: now,
+        })
     }
 
     /// Whether a connection cuts: its slots come back by a message, and no send end reaches memory directly.
@@ -240,7 +251,8 @@ impl<S: Store> Engine<S> {
         let behind = part.saturating_sub(segments.min().unwrap_or(0));
         let end = cost.hold(bytes) + sender.latency;
         // Parts of sizes between are rounded up, and times are to the picosecond.
-        let rounded = if behind > 0 { pace.cost(Bytes::new(behind + 128 * flows)) + Span::from_ps(8) } else { Span::ZERO };
+        let rounded =
+            if behind > 0 { pace.cost(Bytes::new(behind + 128 * flows)) + Span::from_ps(8) } else { Span::ZERO };
         Span::from_ps(end.as_ps().saturating_sub(rounded.as_ps()))
     }
 }

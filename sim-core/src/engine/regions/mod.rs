@@ -58,16 +58,9 @@ struct Region<S> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mail {
     /// The part of a message is at a receive end.
-    Part {
-        receiver: u32,
-        message: u32,
-        at: Time,
-    },
+    Part { receiver: u32, message: u32, at: Time },
     /// A slot is back at a send end.
-    Credit {
-        sender: u32,
-        at: Time,
-    },
+    Credit { sender: u32, at: Time },
 }
 
 impl<S: Store> Regions<S> {
@@ -98,7 +91,11 @@ impl<S: Store> Regions<S> {
     #[inline]
     pub(super) fn queue_of_wires(&mut self, at: Time, word: Word) -> Option<&mut Pending<S>> {
         let region = self.of_link[word.link_id().index()];
-        debug_assert!(region == self.current || at >= self.end, "sent at {at} into what has been played up to {}", self.end);
+        debug_assert!(
+            region == self.current || at >= self.end,
+            "sent at {at} into what has been played up to {}",
+            self.end
+        );
         (region != self.current).then(|| &mut self.list[region as usize].pending)
     }
 }
