@@ -19,7 +19,7 @@ pub struct LinkCounters {
     pub payload: u64,
     /// Packets sent.
     pub packets: u64,
-    /// Segments sent; of those of one bucket of waiting times, no more than 2³² − 1 are counted.
+    /// Segments sent.
     pub segments: u64,
     /// Time spent serialising.
     pub busy: Span,

@@ -36,28 +36,6 @@ pub fn played(operation: Operation, (warm, timed): (u32, u32)) -> (u32, u32) {
     (warm.min(MOST_WARM), timed.clamp(1, most_timed(operation)))
 }
 
-/// Chunks over all ranks and channels from which on a call is long, so that one timed call is played: the next would differ from
-/// it by less than a thousandth.
-const LONG: u64 = 1 << 22;
-
-/// Chunks from which on the first call is timed, with none before it: what makes it different, its beginning, is less than a
-/// thousandth of it.
-const VERY_LONG: u64 = 1 << 26;
-
-/// How many calls of one size are played: as [`played`] says, and fewer if they are long.
-fn played_of(machine: &Machine<'_>, request: &Request, calls: (u32, u32)) -> (u32, u32) {
-    let (warm, timed) = played(request.operation, calls);
-    // Elsewhere a call can depend on the one before, or none is like the others.
-    let Ok(plan) = machine.plan(request) else { return (warm, timed) };
-    let chunks = plan.call.channels.iter().map(|work| work.bytes / work.chunk.max(1)).sum::<u64>();
-    match chunks.saturating_mul(u64::from(machine.ranks())) {
-        _ if request.operation != Operation::AllReduce => (warm, timed),
-        VERY_LONG.. => (0, 1),
-        LONG.. => (warm, 1),
-        _ => (warm, timed),
-    }
-}
-
 /// One size of a collective, played.
 #[derive(Clone, Debug)]
 pub struct Predicted {
@@ -86,7 +64,7 @@ pub(super) fn metric(operation: Operation) -> Option<metrics::Operation> {
 }
 
 /// Plays one size with so many calls before the timed ones, and so many of these, as nccl-tests does, but no more than
-/// [`played`] says, and fewer where they are long; and gives the row of results.
+/// [`played`] says; and gives the row of results.
 ///
 /// # Errors
 /// If the call can't be run.
@@ -98,7 +76,7 @@ pub fn predict(
     limits: engine::Limits,
 ) -> Result<Predicted, RunError> {
     let what = format!("{} of {}", request.operation, request.bytes);
-    let (warm, timed) = played_of(machine, request, calls);
+    let (warm, timed) = played(request.operation, calls);
     let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
     let wall = timed.wall;
     super::sound(&what, &timed.outcome)?;

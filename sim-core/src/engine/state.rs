@@ -236,7 +236,7 @@ pub(crate) struct FlowState {
     pub(crate) delivered: u32,
     /// Index of what manages it at run time, or [`NONE`]: at line rate on one path.
     pub(crate) managed: u32,
-    /// Where it stands for several flows of one operation: the first index of [`Wide`] in its arena; or [`NONE`].
+    /// Where it stands for several flows of one operation: where its number of ends begins in the engine's arena; or [`NONE`].
     pub(crate) wide: u32,
     /// This flow's turn among the flows of its sender, and their number (1 where messages are split).
     pub(crate) turn: u16,

@@ -25,7 +25,7 @@ use crate::queue::{Pending, Store};
 use crate::units::{Span, Time};
 
 /// Looks for a period after which a large run is cut in regions instead.
-const PATIENCE: u32 = 8;
+const PATIENCE: u32 = 12;
 
 /// A program that is played region by region.
 #[derive(Debug)]
