@@ -101,6 +101,26 @@ fn reduction_in_the_network_is_chosen_where_it_is_enabled() {
 }
 
 #[test]
+fn nics_on_ports_of_their_own_share_out_the_channels() {
+    // Two NICs of 100 Gb/s a node: on ports of their own each has two of the channels; behind one switch they are one device.
+    let run = |node: &str| {
+        let text = format!(
+            "nodes = 2\n{node}\n[transport]\nkind = \"roce\"\n[[workload]]\nkind = \"collective\"\nop = \"all_gather\"\nsizes = [\"1 GiB\"]\n"
+        );
+        collectives(&text)[0].clone()
+    };
+    let spark = run("system = \"dgx-spark\"\n");
+    assert_eq!(spark["channels"], 4, "{spark}");
+    // Both NICs are filled but for what the library leaves.
+    assert!((22.5..24.6).contains(&spark["busbw_GBps"].as_f64().unwrap()), "{spark}");
+    let merged = run(
+        "cpu = \"amd\"\n[node]\ngpu = \"h100-pcie\"\ngpus = 1\nnic = \"connectx-7\"\nnics = 2\nnic_rate = \"100 Gb/s\"\nsockets = 1\n\
+         pcie = [{ socket = 0, uplink = { gen = 5, lanes = 16 }, down = [\"gpu0\", \"nic0\", \"nic1\"] }]\n",
+    );
+    assert_eq!(merged["channels"], 2, "{merged}");
+}
+
+#[test]
 fn groups_are_ranges_with_strides() {
     let scenario = |group: &str| {
         format!(

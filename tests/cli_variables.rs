@@ -140,6 +140,9 @@ const CASES: &[Case] = &[
         &[],
         (0.9, 0.995),
     ),
+    // Where a message and its signal are one, those of a queue pair follow each other.
+    case("all_gather 8M --system hgx-b200 --nodes 2", "NCCL_IB_ADAPTIVE_ROUTING=0", &[], (0.4, 0.9)),
+    case("all_gather 8M --system hgx-b200 --nodes 2", "NCCL_IB_AR_THRESHOLD=1048576", &[], (0.4, 0.9)),
     case("HASHED --transport tcp --nics 8x50Gb/s", "NCCL_SOCKET_NTHREADS=4", &[], (0.5, 0.75)),
     case("HASHED --transport tcp --nics 8x50Gb/s", "NCCL_NSOCKS_PERTHREAD=4", &[], (0.5, 0.75)),
     // No shared memory: what can't reach each other directly goes out to the leaf and back, past the memory that all share.
@@ -156,7 +159,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Known, and nothing that is simulated depends on them.
-const IDLE: &[&str] = &["NCCL_P2P_SCHEDULE_GROUP_SIZE", "NCCL_IB_AR_THRESHOLD", "NCCL_IB_ADAPTIVE_ROUTING"];
+const IDLE: &[&str] = &["NCCL_P2P_SCHEDULE_GROUP_SIZE"];
 
 fn bench(bench: &str, env: Option<&str>) -> (Value, Vec<String>) {
     let text = bench.replace("HASHED", HASHED);
@@ -223,8 +226,8 @@ fn variables_without_effect_are_named_with_the_reason() {
         ("all_reduce 1M --system hgx-h100 --nodes 2 --transport efa", "NCCL_IB_DISABLE=1", "no InfiniBand"),
         ("all_reduce 1M --system hgx-a100", "NCCL_NVLS_ENABLE=1", "no NVSwitch multicast"),
         (
-            "all_reduce 1M --system hgx-h100 --nodes 2",
-            "NCCL_IB_ADAPTIVE_ROUTING=1",
+            "sendrecv 1M --system hgx-h100 --nodes 2",
+            "NCCL_P2P_SCHEDULE_GROUP_SIZE=4",
             "nothing that is simulated depends on it",
         ),
         ("all_reduce 1M --system hgx-h100", "NCCL_DEBUG=INFO", "nothing in the model looks at it"),

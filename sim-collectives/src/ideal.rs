@@ -6,7 +6,7 @@ use sim_core::engine::{Engine, Limits, Notice};
 use sim_core::ids::LinkId;
 use sim_core::network::{LinkSpec, Network};
 use sim_core::outcome::Outcome;
-use sim_core::program::{Cost, Layout};
+use sim_core::program::{Cost, Layout, Spacing};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use sim_core::units::{Bytes, Rate, Span, Time};
 
@@ -78,8 +78,12 @@ impl Sink {
 }
 
 /// Messages are not cut, so that nothing is sent on before all of it is there.
-const SHAPE: ConnShape<'static> =
-    ConnShape { segment: Bytes::new(1 << 30), latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
+const SHAPE: ConnShape<'static> = ConnShape {
+    segment: Bytes::new(1 << 30),
+    latency: Span::ZERO,
+    credit: CreditShape::After(Span::ZERO),
+    spacing: Spacing::NONE,
+};
 
 const fn out(rank: u32) -> LinkId {
     LinkId(2 * rank)

@@ -1,7 +1,7 @@
 //! From lanes to the engine's program: connections get routes, steps get their cost.
 
 use sim_core::ids::LinkId;
-use sim_core::program::{Cost, Layout, Program};
+use sim_core::program::{Cost, Layout, Program, Spacing};
 use sim_core::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use sim_core::units::{Bytes, Span};
 use sim_topology::faults::Slowness;
@@ -9,7 +9,7 @@ use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice, Route, RouteError, 
 
 use crate::aggregation::SwitchTree;
 use crate::lanes::{LaneOp, LaneSink, Own, Peers, Rail, Work};
-use crate::machine::{MERGED_NICS, Machine, apart};
+use crate::machine::{Machine, apart, merged_nics};
 use crate::nccl::{Protocol, QpPlan};
 use crate::timing::CallTiming;
 
@@ -46,6 +46,8 @@ pub(crate) struct Lowering<'a> {
     timing: CallTiming<'a>,
     protocol: Protocol,
     qps: QpPlan,
+    /// Bytes above which messages of a queue pair begin apart.
+    begin_apart: Option<Bytes>,
     segment: Bytes,
     builder: ProgramBuilder,
     /// First send end and first receive end of every connection, and over what it goes.
@@ -76,6 +78,7 @@ impl<'a> Lowering<'a> {
             timing,
             protocol,
             qps: queue_pairs(machine),
+            begin_apart: begin_apart(machine),
             segment,
             builder,
             ends: Vec::new(),
@@ -133,12 +136,13 @@ impl<'a> Lowering<'a> {
                 segment: self.segment,
                 latency: self.timing.local_latency(fabric.nvlinks(a, b) > 0),
                 credit: CreditShape::After(self.reverse_latency(&route)),
+                spacing: Spacing::NONE,
             };
             let ends = self.builder.connect(&[&route], false, slots, &shape);
             let staged = fabric.nvlinks(a, b) == 0 && fabric.bounce(a, b).is_some();
             return (ends.send, ends.recv, if staged { Medium::Shared } else { Medium::Gpu });
         }
-        let ports = self.ports(from, to, rail);
+        let ports = self.ports(from, to, rail, channel);
         // A NIC of several ports sends on all of them: at least one queue pair each.
         let planes = fabric.ports_per_nic().max(1);
         let qps = self.qps.qps.max(1).next_multiple_of(planes);
@@ -169,16 +173,19 @@ impl<'a> Lowering<'a> {
             segment: self.segment,
             latency: self.timing.network_latency(),
             credit: CreditShape::ClearToSend { route: &back, bytes: CLEAR_TO_SEND, delay },
+            spacing: self.timing.spacing(self.begin_apart),
         };
         let split = self.qps.split || ports.len() > 1 || planes > 1;
         let ends = self.builder.connect(&routes, split, slots, &shape);
-        let staged = ports[0].nics.is_some_and(|(_, dst)| fabric.bounce(dst, b).is_some());
+        // A coherent link is no bottleneck for a kernel's reads, as PCIe is.
+        let coherent = fabric.spec().node.c2c.is_some();
+        let staged = !coherent && ports[0].nics.is_some_and(|(_, dst)| fabric.bounce(dst, b).is_some());
         (ends.send, ends.recv, if staged { Medium::Host } else { Medium::Network })
     }
 
     /// The NICs between two nodes (several where a GPU's are driven as one), with the relay where the sender's are another
     /// GPU's.
-    fn ports(&self, from: u32, to: u32, rail: Rail) -> Vec<Port> {
+    fn ports(&self, from: u32, to: u32, rail: Rail, channel: u32) -> Vec<Port> {
         let fabric = self.fabric();
         let (a, b) = (self.gpu(from), self.gpu(to));
         // Only members of the communicator relay.
@@ -202,11 +209,14 @@ impl<'a> Lowering<'a> {
             (src_gpu, dst_gpu) = (relay, near);
         }
         let (src, dst) = (fabric.nics_of(src_gpu), fabric.nics_of(dst_gpu));
-        let count = src.len().min(dst.len()).min(MERGED_NICS);
-        if count == 0 {
+        let shared = src.len().min(dst.len());
+        if shared == 0 {
             return vec![Port { via: Via::Auto, nics: None }];
         }
-        (0..count)
+        // NICs that are devices of their own share out the channels.
+        let count = shared.min(merged_nics(fabric, src)).min(merged_nics(fabric, dst));
+        let first = if count < shared { channel as usize / self.gpus_of_node(from) * count % shared } else { 0 };
+        (first..(first + count).min(shared))
             .map(|k| {
                 let (src, dst) = (src[k], dst[k]);
                 let via = if src_gpu == a || !relays(src_gpu) {
@@ -217,6 +227,12 @@ impl<'a> Lowering<'a> {
                 Port { via, nics: Some((src, dst)) }
             })
             .collect()
+    }
+
+    /// Members of the communicator on a rank's node: channels go round them before they take another NIC of a GPU.
+    fn gpus_of_node(&self, rank: u32) -> usize {
+        let node = self.fabric().device(self.gpu(rank)).node.and_then(|node| self.machine.members.get(node as usize));
+        node.map_or(1, |members| members.len().max(1))
     }
 
     /// The link from a GPU up to its NVSwitch plane, and the one down.
@@ -241,7 +257,12 @@ impl<'a> Lowering<'a> {
         let inputs: Vec<&[LinkId]> = inputs.iter().map(Vec::as_slice).collect();
         let outputs: Vec<&[LinkId]> = outputs.iter().map(Vec::as_slice).collect();
         let back = self.reverse_latency(inputs[0]) + self.reverse_latency(outputs[0]);
-        let shape = ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(back) };
+        let shape = ConnShape {
+            segment: self.segment,
+            latency: Span::ZERO,
+            credit: CreditShape::After(back),
+            spacing: Spacing::NONE,
+        };
         let (send, recv) = self.builder.connect_junction(&inputs, &outputs, slots, &shape);
         (send.start, recv.start, Medium::Gpu)
     }
@@ -294,7 +315,8 @@ impl<'a> Lowering<'a> {
         }
         let back = self.reverse_latency(&ways[0].0) + self.reverse_latency(&ways[0].1);
         let credit = CreditShape::After(back + self.timing.clear_to_send());
-        let shape = ConnShape { segment: self.segment, latency: self.timing.network_latency(), credit };
+        let shape =
+            ConnShape { segment: self.segment, latency: self.timing.network_latency(), credit, spacing: Spacing::NONE };
         let (send, recv) = self.builder.connect_meetings(&inputs, &meetings, slots, &shape);
         (send.start, recv.start, Medium::Network)
     }
@@ -327,6 +349,16 @@ fn queue_pairs(machine: &Machine<'_>) -> QpPlan {
     }
 }
 
+/// Bytes above which messages of a queue pair begin apart: those whose signal NCCL's own plugin for verbs sends apart; all
+/// of other plugins.
+fn begin_apart(machine: &Machine<'_>) -> Option<Bytes> {
+    match machine.fabric.spec().transport {
+        TransportKind::Infiniband => machine.comm.signals_apart(true).map(Bytes::new),
+        TransportKind::Roce => machine.comm.signals_apart(false).map(Bytes::new),
+        TransportKind::Efa | TransportKind::Tcp | TransportKind::Tcpxo => Some(Bytes::ZERO),
+    }
+}
+
 impl LaneSink for Lowering<'_> {
     fn connect(&mut self, peers: Peers, channel: u32, slots: u16) -> u32 {
         let ends = match peers {
@@ -335,8 +367,12 @@ impl LaneSink for Lowering<'_> {
             Peers::Multicast { from, to } => self.junction(&[from], &to, slots),
             Peers::Network { members } => self.in_network(&members, channel, slots),
             Peers::Local { .. } => {
-                let shape =
-                    ConnShape { segment: self.segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
+                let shape = ConnShape {
+                    segment: self.segment,
+                    latency: Span::ZERO,
+                    credit: CreditShape::After(Span::ZERO),
+                    spacing: Spacing::NONE,
+                };
                 let ends = self.builder.connect(&[], false, slots, &shape);
                 (ends.send, ends.recv, Medium::Gpu)
             }

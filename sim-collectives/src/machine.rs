@@ -189,7 +189,8 @@ impl<'a> Machine<'a> {
         };
         let transport = fabric.spec().transport;
         if !matches!(transport, TransportKind::Infiniband | TransportKind::Roce) {
-            for knob in [Knob::IbQpsPerConnection, Knob::IbSplitDataOnQps] {
+            for knob in [Knob::IbQpsPerConnection, Knob::IbSplitDataOnQps, Knob::IbAdaptiveRouting, Knob::IbArThreshold]
+            {
                 note(knob, format!("the transport is {transport}, which has no queue pairs of NCCL's"));
             }
         }
@@ -235,9 +236,16 @@ pub(crate) fn apart(fabric: &Fabric, knobs: &Knobs, a: DeviceId, b: DeviceId) ->
     knobs.number(Knob::ShmDisable) == Some(1) && a != b && fabric.nvlinks(a, b) == 0 && fabric.bounce(a, b).is_some()
 }
 
-/// NICs of a GPU that the library drives as one device (`NCCL_NET_MAX_DEVS_PER_NIC`, NCCL 2.23 on; network plugins did so
-/// before).
-pub(crate) const MERGED_NICS: usize = 4;
+/// Most NICs of a GPU that the library drives as one device (`NCCL_NET_MAX_DEVS_PER_NIC`, NCCL 2.23 on; network plugins did
+/// so before).
+const MERGED_NICS: usize = 4;
+
+/// How many of a GPU's NICs the library drives as one device: only those behind the same PCIe switch or root port.
+pub(crate) fn merged_nics(fabric: &Fabric, nics: &[DeviceId]) -> usize {
+    let Some(first) = nics.first() else { return 1 };
+    let together = nics.iter().all(|nic| path_type(fabric.path_class(*first, *nic)) <= PathType::Pxb);
+    if together { nics.len().min(MERGED_NICS) } else { 1 }
+}
 
 /// What NCCL's topology detection would find.
 fn facts(
@@ -297,6 +305,10 @@ fn facts(
         gpus_near_nic: seen.gpus_near_nic.max(1),
         nic_gbps: nic_rate * f64::from(seen.merged),
         nic_pci_gbps: pci,
+        gpu_host_gbps: match gpu.c2c_rate {
+            Some(rate) if node.c2c.is_some() => rate.get() as f64 / 1e9,
+            _ => pci,
+        },
         nic_path: seen.nic_path,
         nic_latency_us: 0.0,
         socket_gbps: socket_gbps(cpu, intel_model(&node.cpu.model), version),
@@ -354,7 +366,7 @@ impl Interior {
         let user = if ails { members.iter().copied().min_by_key(|&gpu| path_of(gpu)) } else { None };
         let user = user.unwrap_or(members[0]);
         let nics = fabric.nics_of(user);
-        let merged = nics.len().clamp(1, MERGED_NICS);
+        let merged = merged_nics(fabric, nics);
         let mut all: Vec<DeviceId> = members.iter().flat_map(|&gpu| fabric.nics_of(gpu).iter().copied()).collect();
         all.sort_unstable();
         all.dedup();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sim_core::engine::{Engine, Limits, LoadError, Notice};
 use sim_core::ids::LinkId;
 use sim_core::outcome::{Outcome, StopReason};
-use sim_core::program::{Cost, Layout, Program};
+use sim_core::program::{Cost, Layout, Program, Spacing};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use sim_core::units::{Bytes, Rate, Span, Time};
 
@@ -296,6 +296,7 @@ fn transfers(messages: &[Message], mtu: Bytes) -> Program {
             segment: segment_of(Bytes::new(piece), mtu),
             latency: message.launch,
             credit: CreditShape::After(Span::ZERO),
+            spacing: Spacing::NONE,
         };
         // One leg, or one to each stop and one from the last; a lane at every stop takes a buffer in and sends it on.
         let mut from = 0;

@@ -37,6 +37,25 @@ pub struct Flow {
     pub sink: Sink,
     /// Largest segment.
     pub segment: Bytes,
+    /// How far apart its messages begin.
+    pub spacing: Spacing,
+}
+
+/// How far apart the messages of a queue pair begin, where what drives it (a proxy thread that posts work, waits for its
+/// completion and looks for the next) and not the wire sets the pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spacing {
+    /// Only messages of more bytes than this keep the next one waiting.
+    pub above: Bytes,
+    /// From the beginning of such a message to that of the next.
+    pub time: Span,
+    /// The same from the last message of an iteration to the first of the next iteration, on top.
+    pub turn: Span,
+}
+
+impl Spacing {
+    /// None.
+    pub const NONE: Self = Self { above: Bytes::ZERO, time: Span::ZERO, turn: Span::ZERO };
 }
 
 /// How a slot comes back to the sender when the consuming operation has ended.

@@ -2,7 +2,7 @@
 
 use crate::ids::LinkId;
 use crate::program::{
-    Conn, Cost, Credit, Flow, Junction, Kernel, Lane, Layout, Op, OpKind, Program, Sender, Sink, Slice,
+    Conn, Cost, Credit, Flow, Junction, Kernel, Lane, Layout, Op, OpKind, Program, Sender, Sink, Slice, Spacing,
 };
 use crate::units::{Bytes, Span};
 
@@ -40,11 +40,11 @@ impl ProgramBuilder {
         self.program.launch_floor = floor;
     }
 
-    fn flow(&mut self, route: &[LinkId], sink: Sink, segment: Bytes) -> u32 {
+    fn flow(&mut self, route: &[LinkId], sink: Sink, segment: Bytes, spacing: Spacing) -> u32 {
         let start = self.program.routes.len() as u32;
         self.program.routes.extend_from_slice(route);
         let end = self.program.routes.len() as u32;
-        self.program.flows.push(Flow { route: start..end, sink, segment });
+        self.program.flows.push(Flow { route: start..end, sink, segment, spacing });
         self.program.flows.len() as u32 - 1
     }
 
@@ -56,14 +56,15 @@ impl ProgramBuilder {
         let ends = Ends { send: p.senders.len() as u32, recv: p.receivers.len() as u32 };
         let first = p.flows.len() as u32;
         for route in routes {
-            self.flow(route, Sink::Receiver(ends.recv), spec.segment);
+            self.flow(route, Sink::Receiver(ends.recv), spec.segment, spec.spacing);
         }
         let flows = first..self.program.flows.len() as u32;
         let parts = if split { flows.len().max(1) as u16 } else { 1 };
         let credit = match spec.credit {
             CreditShape::After(span) => Credit::After(span),
             CreditShape::ClearToSend { route, bytes, delay } => {
-                Credit::Message { flow: self.flow(route, Sink::Credit(ends.send), bytes), bytes, delay }
+                let flow = self.flow(route, Sink::Credit(ends.send), bytes, Spacing::NONE);
+                Credit::Message { flow, bytes, delay }
             }
         };
         let signals = routes.is_empty().then_some(ends.recv);
@@ -107,7 +108,7 @@ impl ProgramBuilder {
         let mut meet = vec![0u16; meetings.len()];
         for (route, meeting) in inputs {
             meet[*meeting] += 1;
-            let flow = self.flow(route, Sink::Junction(junction + *meeting as u32), spec.segment);
+            let flow = self.flow(route, Sink::Junction(junction + *meeting as u32), spec.segment, spec.spacing);
             let sender = Sender { flows: flow..flow + 1, split: false, latency: spec.latency, signals: None };
             self.program.senders.push(sender);
         }
@@ -125,7 +126,7 @@ impl ProgramBuilder {
                         Sink::Junction(junction + *i as u32)
                     }
                 };
-                self.flow(route, sink, spec.segment);
+                self.flow(route, sink, spec.segment, Spacing::NONE);
             }
             outputs.push(first..self.program.flows.len() as u32);
         }
@@ -199,6 +200,8 @@ pub struct ConnShape<'a> {
     pub latency: Span,
     /// How slots come back.
     pub credit: CreditShape<'a>,
+    /// How far apart the messages of a flow begin.
+    pub spacing: Spacing,
 }
 
 /// How slots come back.

@@ -76,6 +76,8 @@ const NEEDS: &[(&str, &str)] = &[
     ("network.ll_us", "sizes to 64 KiB on two nodes or more (LL), beside a run on one node"),
     ("network.ll128_us", "sizes from 128 KiB to 4 MiB on two nodes or more that run LL128"),
     ("network.simple_us", "sizes of a few MiB on two nodes or more that run Simple"),
+    ("network.split_us", "sendrecv on two nodes or more, from 16 KiB to 1 GiB"),
+    ("network.turn_us", "sendrecv on two nodes or more, from 16 KiB to 1 MiB"),
     ("network.cts_us", "sizes of a few MiB on two nodes or more, with NCCL_BUFFSIZE small"),
     ("ring_ll128.", "sizes from 256 KiB to 16 MiB that run ring/LL128, or NCCL_ALGO=Ring NCCL_PROTO=LL128"),
     ("ring_ll.rate", "the largest sizes that run ring/LL, about 1 MiB: more than one pass of all threads a chunk"),

@@ -91,6 +91,9 @@ pub(super) fn cluster(
     trays(&mut spec, software, out);
     spec.nics = nics(root, out);
     policy(root, &mut spec.node, software, out);
+    if let Some(vendor) = root.choice("cpu") {
+        spec.node.cpu.vendor = cpu_vendor(vendor);
+    }
     if root.has("acs") {
         spec.node.acs = root.boolean("acs");
     }
@@ -191,15 +194,19 @@ fn transport(
     }
 }
 
+fn cpu_vendor(name: &str) -> CpuVendor {
+    match name {
+        "amd" => CpuVendor::Amd,
+        "arm" => CpuVendor::Arm,
+        "power" => CpuVendor::Power,
+        _ => CpuVendor::Intel,
+    }
+}
+
 /// A node described in place; `None` if a required key is faulty.
 fn inline(view: &View<'_>) -> Option<NodeSpec> {
     let cpu = view.table("cpu").map_or_else(CpuSpec::default, |cpu| CpuSpec {
-        vendor: match cpu.choice("vendor") {
-            Some("amd") => CpuVendor::Amd,
-            Some("arm") => CpuVendor::Arm,
-            Some("power") => CpuVendor::Power,
-            _ => CpuVendor::Intel,
-        },
+        vendor: cpu.choice("vendor").map_or(CpuVendor::Intel, cpu_vendor),
         model: cpu.text("model").unwrap_or_default().to_owned(),
         cores: cpu.integer("cores").unwrap_or(32),
         threads_per_core: cpu.integer("threads_per_core").unwrap_or(2),

@@ -118,23 +118,15 @@ pub(crate) const fn acts(knob: Knob) -> bool {
         | Knob::P2pDisable
         | Knob::IbQpsPerConnection
         | Knob::IbSplitDataOnQps
+        | Knob::IbArThreshold
+        | Knob::IbAdaptiveRouting
         | Knob::SocketNthreads
         | Knob::NsocksPerthread
         | Knob::ShmDisable
         | Knob::IbDisable
         | Knob::Net
         | Knob::MnnvlEnable => true,
-        Knob::P2pScheduleGroupSize | Knob::IbArThreshold | Knob::IbAdaptiveRouting => false,
-    }
-}
-
-/// What to use in place of a variable that does not act.
-const fn instead(knob: Knob) -> Option<&'static str> {
-    match knob {
-        Knob::IbAdaptiveRouting | Knob::IbArThreshold => {
-            Some("how paths are chosen is `path_choice` under [transport]")
-        }
-        _ => None,
+        Knob::P2pScheduleGroupSize => false,
     }
 }
 
@@ -219,9 +211,8 @@ fn variable(entry: &Entry, value: &str, knobs: &mut Knobs, out: &mut Diagnostics
     let name = shorten(&entry.key);
     let fault = match knobs.set(&entry.key, value) {
         Ok(Effect::Read { knob, .. }) if acts(knob) => return,
-        Ok(Effect::Read { knob, .. }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect here"))
-            .at(entry.key_place.clone(), "the variable is known, but nothing that is simulated depends on it")
-            .maybe_help(instead(knob).map(str::to_owned)),
+        Ok(Effect::Read { .. }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect here"))
+            .at(entry.key_place.clone(), "the variable is known, but nothing that is simulated depends on it"),
         Ok(Effect::None { similar }) => Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect"))
             .at(entry.key_place.clone(), "nothing in the model looks at it")
             .maybe_help(similar.map(|s| format!("did you mean `{s}`?"))),

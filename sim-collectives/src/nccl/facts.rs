@@ -126,6 +126,8 @@ pub struct Facts {
     pub nic_gbps: f64,
     /// Rate of the PCIe link between NIC and GPU.
     pub nic_pci_gbps: f64,
+    /// Rate of a GPU's own link to its host: PCIe, or C2C where it has that.
+    pub gpu_host_gbps: f64,
     /// Path class from a GPU to its nearest NIC.
     pub nic_path: PathType,
     /// Latency that the network plugin reports, µs; 0 for the built-in ones.
@@ -178,6 +180,7 @@ impl Facts {
             gpus_near_nic: if hopper || gpus_per_node < 2 { 1 } else { 2 },
             nic_gbps: links::nic_gbps(if hopper { 400_000 } else { 200_000 }),
             nic_pci_gbps: links::pci_gbps(if hopper { 5 } else { 4 }, 16),
+            gpu_host_gbps: links::pci_gbps(if hopper { 5 } else { 4 }, 16),
             nic_path: PathType::Pix,
             nic_latency_us: 0.0,
             socket_gbps: links::socket_gbps(HostCpu::Intel, 0x8F, Version::NEWEST),
@@ -202,6 +205,7 @@ impl Facts {
             gpus_near_nic: gpus_per_node,
             nic_gbps,
             nic_pci_gbps: pci_gbps,
+            gpu_host_gbps: pci_gbps,
             nic_path: PathType::Phb,
             ..Self::nvswitch(compute_cap, gpus_per_node, nodes)
         }
@@ -246,6 +250,7 @@ impl Facts {
             ("intra_gbps", self.intra_gbps),
             ("nic_gbps", self.nic_gbps),
             ("nic_pci_gbps", self.nic_pci_gbps),
+            ("gpu_host_gbps", self.gpu_host_gbps),
             ("nic_latency_us", self.nic_latency_us),
             ("socket_gbps", self.socket_gbps),
         ];

@@ -124,7 +124,7 @@ fn ring_channels(facts: &Facts, speed: f64, cross: bool) -> (u32, PathType) {
     }
     let back = way_back(facts, cross);
     let by_nic = facts.nics_per_node.saturating_mul(fits(facts.nic_path_gbps(), speed));
-    let by_gpu_pci = fits(gpus * facts.nic_pci_gbps, speed);
+    let by_gpu_pci = fits(gpus * facts.gpu_host_gbps, speed);
     let inside = match (facts.gpus_per_node, nvlink, back) {
         (1, ..) => MAX_CHANNELS,
         (_, false, _) => fits(facts.intra_gbps, speed),

@@ -109,6 +109,8 @@ const BETWEEN_NODES: &[Knob] = &[
     Knob::NetGdrLevel,
     Knob::IbQpsPerConnection,
     Knob::IbSplitDataOnQps,
+    Knob::IbAdaptiveRouting,
+    Knob::IbArThreshold,
     Knob::IbDisable,
     Knob::SocketNthreads,
     Knob::NsocksPerthread,

@@ -183,7 +183,7 @@ impl P2pPlan {
         self.first_channel(round).wrapping_add(part) & (self.channels - 1)
     }
 
-    /// Bytes of the pieces that a message of `bytes` per channel travels in: the step inside a node; over the network a
+    /// Bytes of the pieces that a message of `bytes`, on all its channels, travels in: the step inside a node; over the network a
     /// quarter of it below one step and half below eight.
     #[must_use]
     pub const fn network_step(&self, bytes: u64) -> u64 {

@@ -69,4 +69,12 @@ impl Communicator {
         let split = self.knobs().number(Knob::IbSplitDataOnQps).map_or(default, |n| n == 1);
         QpPlan { qps, split }
     }
+
+    /// Bytes above which a message of its connections is sent as data and, after it, a signal of its own, since adaptive
+    /// routing lets data overtake each other: by default on InfiniBand, and above 8 KiB.
+    #[must_use]
+    pub fn signals_apart(&self, infiniband: bool) -> Option<u64> {
+        let adaptive = self.knobs().number(Knob::IbAdaptiveRouting).map_or(infiniband, |n| n == 1);
+        adaptive.then(|| self.knobs().number(Knob::IbArThreshold).and_then(|n| u64::try_from(n).ok()).unwrap_or(8192))
+    }
 }

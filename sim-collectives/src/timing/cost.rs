@@ -1,6 +1,6 @@
 //! What the steps of one call cost, by the kind of work and the call's shape.
 
-use sim_core::program::Cost;
+use sim_core::program::{Cost, Spacing};
 use sim_core::units::{Bytes, PsPerByte, Rate, Span};
 
 use super::{Key, Timing};
@@ -21,6 +21,9 @@ pub struct CallShape {
     /// What the library plans for one channel of one GPU's NVLink, GB/s; infinite without NVLink.
     pub planned_gbps: f64,
 }
+
+/// Heads that the fixed cost of a loop is given for.
+const LOOP_HEADS: u64 = 8;
 
 /// Warps of a point-to-point block: 640 threads.
 const WARPS: u32 = 20;
@@ -72,7 +75,11 @@ impl CallTiming<'_> {
         };
         let simple = |rate: f64| self.plain(Key::SimpleStep, rate);
         let copied = || t.ask(Key::SimpleRate).min(s.planned_gbps);
-        // A loop of heads × chunk takes loop_us + heads × chunk / rate; a step is told the bytes of one chunk.
+        // A loop of heads × chunk takes heads × (loop_us / 8 + chunk / rate); a step is told the bytes of one chunk.
+        let of_loop = |fixed: Key, rate: Key| {
+            let span = t.span(fixed).scaled(u64::from(s.heads.max(1)) * 1_000_000 / LOOP_HEADS);
+            Cost { fixed: span, ..self.plain(fixed, t.ask(rate) / f64::from(s.heads.max(1))) }
+        };
         let of_heads = |rate: Key| t.ask(rate) / f64::from(s.heads.max(1));
         match (work, passes) {
             (Work::Free, _) => Cost::default(),
@@ -81,8 +88,8 @@ impl CallTiming<'_> {
             (Work::DirectReceive, None) => simple(f64::INFINITY),
             (Work::Ring | Work::DirectReceive, Some((ring, _))) => self.in_passes(ring, 1.0),
             (Work::Tree, Some((_, tree))) => self.in_passes(tree, 1.0),
-            (Work::Stage, _) if s.between_nodes => self.plain(Key::NvlsTreeLoop, of_heads(Key::NvlsTreeRate)),
-            (Work::Stage, _) => self.plain(Key::NvlsLoop, of_heads(Key::NvlsRate)),
+            (Work::Stage, _) if s.between_nodes => of_loop(Key::NvlsTreeLoop, Key::NvlsTreeRate),
+            (Work::Stage, _) => of_loop(Key::NvlsLoop, Key::NvlsRate),
             (Work::Multimem | Work::MultimemTree, _) if s.between_nodes => {
                 self.plain(Key::NvlsTreeHead, of_heads(Key::NvlsTreeHeadRate))
             }
@@ -175,6 +182,16 @@ impl CallTiming<'_> {
     #[must_use]
     pub fn network_latency(&self) -> Span {
         self.timing.span(Key::network(self.shape.protocol))
+    }
+
+    /// How far apart the messages of a queue pair begin, where those of more than `above` do.
+    #[must_use]
+    pub fn spacing(&self, above: Option<Bytes>) -> Spacing {
+        let turn = self.timing.span(Key::NetworkTurn);
+        match above {
+            Some(above) => Spacing { above, time: self.timing.span(Key::NetworkSplit), turn },
+            None => Spacing { above: Bytes::ZERO, time: Span::ZERO, turn },
+        }
     }
 
     /// Time from the end of the consuming operation to the posting of the clear-to-send.

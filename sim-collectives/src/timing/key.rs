@@ -137,6 +137,10 @@ keys! {
     NetworkPortShare = "network.port_share",
     /// Latency of a Simple message between nodes, beyond the path's.
     NetworkSimple = "network.simple_us",
+    /// Least time between the beginnings of two messages of a queue pair, where they are sent as data and signal.
+    NetworkSplit = "network.split_us",
+    /// The same, on top, from the last message of a call to the first of the next.
+    NetworkTurn = "network.turn_us",
     /// The host's time to wake the thread that serves the network, once a call.
     NetworkWake = "network.wake_us",
     /// Share of their data rate that network links carry.

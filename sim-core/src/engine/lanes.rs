@@ -33,6 +33,19 @@ impl<S: Store> Engine<S> {
         lane.done = lane.loops == 0 || lane.ops.is_empty();
         if !lane.done {
             self.enter(id);
+            if !self.spaced.is_empty() {
+                self.refresh_ends(id);
+            }
+        }
+    }
+
+    /// The send ends of a lane have sent nothing in this iteration.
+    fn refresh_ends(&mut self, id: u32) {
+        for op in self.lanes[id as usize].ops.clone() {
+            let send = self.ops[op as usize].send();
+            for i in 0..send.count {
+                self.senders[end_of(send, i, &self.send_ends) as usize].fresh = true;
+            }
         }
     }
 
@@ -113,7 +126,7 @@ impl<S: Store> Engine<S> {
             for i in 0..op.recvs {
                 self.consume(end_of(op.recv(), i, &self.recv_ends), end, now);
             }
-            let message = Message { end, bytes, pace: cost.per_byte };
+            let message = Message { end, bytes, pace: cost.per_byte, first: false };
             for i in 0..op.sends {
                 self.send(end_of(op.send(), i, &self.send_ends), message, now);
             }
@@ -197,7 +210,7 @@ impl<S: Store> Engine<S> {
             }
             Credit::Message { flow, bytes, delay } => {
                 slot.free_at = Time::ZERO;
-                let message = Message { end: last + delay, bytes: bytes.get(), pace: PsPerByte::FREE };
+                let message = Message { end: last + delay, bytes: bytes.get(), pace: PsPerByte::FREE, first: false };
                 self.post(flow, message, now);
             }
         }
@@ -223,7 +236,8 @@ impl<S: Store> Engine<S> {
         let turn = state.posted;
         state.posted = turn.wrapping_add(1);
         let bytes = message.bytes;
-        let message = Message { end: message.end + state.latency, ..message };
+        let first = core::mem::replace(&mut state.fresh, false);
+        let message = Message { end: message.end + state.latency, first, ..message };
         let flows = state.flows.clone();
         match flows.len() as u32 {
             0 => {

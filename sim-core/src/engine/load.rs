@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::spacing::SpacedState;
 use super::state::{
     Arrival, BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message,
     NONE, OpState, Places, ProgramState, RecvState, Ring, Segment, SendState, Slot,
@@ -127,6 +128,7 @@ impl<S: Store> Engine<S> {
         self.kernels.clear();
         self.kernel_lanes.clear();
         self.managed.clear();
+        self.spaced.clear();
         for link in &mut self.links {
             link.feeder = NONE;
             link.series = false;
@@ -220,6 +222,7 @@ impl<S: Store> Engine<S> {
 
     fn load_flows(&mut self, flows: Vec<Flow>, at: &Bases) {
         self.flows.reserve_exact(flows.len());
+        let mut spaced = core::mem::take(&mut self.spaced);
         self.flows.extend(flows.into_iter().map(|flow| FlowState {
             lone: Segment::default(),
             current: Message::default(),
@@ -245,7 +248,9 @@ impl<S: Store> Engine<S> {
             active: false,
             waits: false,
             full: false,
+            spaced: SpacedState::add(&mut spaced, flow.spacing),
         }));
+        self.spaced = spaced;
     }
 
     fn load_managed(&mut self, managed: Vec<Managed>, at: &Bases) {
@@ -292,6 +297,7 @@ impl<S: Store> Engine<S> {
                 signals: sender.signals.map_or(NONE, |r| r + at.receivers as u32),
                 posted: 0,
                 waiter: NONE,
+                fresh: true,
             });
         }
         self.receivers.reserve_exact(receivers.len());

@@ -18,6 +18,7 @@ mod periods;
 mod regions;
 mod soon;
 mod source;
+mod spacing;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ mod tests_outages;
 mod tests_periods;
 #[cfg(test)]
 mod tests_regions;
+#[cfg(test)]
+mod tests_spacing;
 #[cfg(test)]
 mod tests_together;
 mod together;
@@ -51,6 +54,7 @@ use control::signal_word;
 pub use load::LoadError;
 use periods::{Trace, Watch};
 use regions::Regions;
+use spacing::SpacedState;
 use state::{
     Arrival, BarrierState, ConnState, Fan, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
     ManagedState, Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
@@ -145,6 +149,8 @@ pub struct Engine<S: Store = RadixStore> {
     timers: u32,
     routes: Vec<LinkId>,
     flows: Vec<FlowState>,
+    /// What keeps messages of flows apart.
+    spaced: Vec<SpacedState>,
     segments: Rings<Segment>,
     messages: Rings<Message>,
     conns: Vec<ConnState>,
@@ -210,6 +216,7 @@ impl<S: Store> Engine<S> {
             timers: 0,
             routes: Vec::new(),
             flows: Vec::new(),
+            spaced: Vec::new(),
             segments: Rings::default(),
             messages: Rings::default(),
             conns: Vec::new(),

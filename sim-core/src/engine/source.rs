@@ -39,6 +39,8 @@ impl<S: Store> Engine<S> {
         state.current = message;
         let at = ready(state, from);
         let link = self.routes[state.route as usize];
+        self.message_waits(flow);
+        let at = self.apart(flow, at);
         let word = Word::segment(Phase::Source, link, FlowId(flow), 0);
         match self.regions.as_deref_mut().and_then(|regions| regions.queue_of_wires(at, word)) {
             Some(wires) => wires.push(at, word),
@@ -62,6 +64,7 @@ impl<S: Store> Engine<S> {
         if managed && !self.window_open(flow, bytes) {
             return;
         }
+        self.message_begins(flow, now);
         let state = &mut self.flows[flow as usize];
         state.current.bytes -= u64::from(bytes);
         let last = state.current.bytes == 0;
@@ -88,7 +91,7 @@ impl<S: Store> Engine<S> {
         } else {
             let state = &mut self.flows[flow as usize];
             // An idle flow keeps when its last segment was booked, and until when the link is taken by it.
-            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE };
+            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE, first: false };
             // All of it may have crossed a lone link already, and left no trace.
             if state.oldest == state.next {
                 self.moving -= 1;
@@ -108,6 +111,7 @@ impl<S: Store> Engine<S> {
         if state.first == state.posted {
             self.messages.give(core::mem::replace(&mut state.messages, Ring::EMPTY));
         }
+        self.message_waits(flow);
         true
     }
 
@@ -120,8 +124,8 @@ impl<S: Store> Engine<S> {
     }
 
     pub(super) fn book(&mut self, flow: u32, free: Time, now: Time) {
+        let mut at = self.apart(flow, ready(&self.flows[flow as usize], free));
         let state = &self.flows[flow as usize];
-        let mut at = ready(state, free);
         if state.managed != NONE {
             let pace = self.managed[state.managed as usize].rate.pace();
             at = at.max(now + pace.cost(Bytes::new(u64::from(state.segment))));

@@ -140,6 +140,8 @@ pub(crate) struct Message {
     pub(crate) bytes: u64,
     /// Time per byte at which the sender produces it.
     pub(crate) pace: PsPerByte,
+    /// The first of its sender in an iteration.
+    pub(crate) first: bool,
 }
 
 /// A power-of-two ring in an arena; empty when `base` is [`NONE`].
@@ -248,6 +250,8 @@ pub(crate) struct FlowState {
     pub(crate) waits: bool,
     /// Whether the source is held because all numbers of the window are in flight.
     pub(crate) full: bool,
+    /// Index of what keeps its messages apart, or [`NONE`].
+    pub(crate) spaced: u32,
 }
 
 /// A sender's end of a connection.
@@ -260,6 +264,8 @@ pub(crate) struct SendState {
     pub(crate) signals: u32,
     pub(crate) posted: u32,
     pub(crate) waiter: u32,
+    /// It has sent nothing in this iteration.
+    pub(crate) fresh: bool,
 }
 
 /// A place for each message that can be under way to a receive end. Those of all receive ends of a connection lie side by

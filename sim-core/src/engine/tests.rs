@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::network::{Forwarding, LinkModel, LinkSpec};
-use crate::program::{Layout, Program};
+use crate::program::{Layout, Program, Spacing};
 use crate::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::{Rate, Span};
@@ -12,7 +12,7 @@ use crate::units::{Rate, Span};
 const MTU: Bytes = Bytes::kib(4);
 
 fn shape(segment: Bytes) -> ConnShape<'static> {
-    ConnShape { segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) }
+    ConnShape { segment, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO), spacing: Spacing::NONE }
 }
 
 /// One kernel a message, that ends when the message is there.

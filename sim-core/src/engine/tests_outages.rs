@@ -6,6 +6,7 @@ use super::tests::{chain, play_with, transfers};
 use super::*;
 use crate::flow_control::AnyFlowControl;
 use crate::outage::Outage;
+use crate::program::Spacing;
 use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::units::Rate;
 
@@ -66,7 +67,12 @@ fn a_junction_waits_for_the_input_that_is_down() {
     let mut b = ProgramBuilder::new();
     let cost = b.cost(Cost::default());
     let routes = [[LinkId(0)], [LinkId(1)], [LinkId(2)]];
-    let shape = ConnShape { segment: SEGMENT, latency: Span::ZERO, credit: CreditShape::After(Span::ZERO) };
+    let shape = ConnShape {
+        segment: SEGMENT,
+        latency: Span::ZERO,
+        credit: CreditShape::After(Span::ZERO),
+        spacing: Spacing::NONE,
+    };
     let (send, recv) = b.connect_junction(&[&routes[0], &routes[1]], &[&routes[2]], 1, &shape);
     let kernel = b.kernel(Span::ZERO, Span::ZERO);
     let layout = b.layout(crate::program::Layout::whole(1_000_000));

@@ -6,7 +6,7 @@ use super::*;
 use crate::network::{Forwarding, LinkSpec};
 use crate::outage::Outage;
 use crate::outcome::{Outcome, Repeated};
-use crate::program::{Layout, Program};
+use crate::program::{Layout, Program, Spacing};
 use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::Rate;
@@ -60,6 +60,7 @@ pub(super) struct Recipe {
     pub(super) clear_to_send: bool,
     pub(super) flows: u32,
     pub(super) split: bool,
+    pub(super) apart: bool,
 }
 
 pub(super) fn recipe() -> impl Strategy<Value = Recipe> {
@@ -76,7 +77,14 @@ pub(super) fn recipe() -> impl Strategy<Value = Recipe> {
         prop::collection::vec(prop::sample::select(vec![25u64, 50, 63, 450]), 1..5),
         0u64..3,
     );
-    let more = (prop::sample::select(vec![4096u64, 20_000, 131_072]), 0u8..4, any::<bool>(), 1u32..4, any::<bool>());
+    let more = (
+        prop::sample::select(vec![4096u64, 20_000, 131_072]),
+        0u8..4,
+        any::<bool>(),
+        1u32..4,
+        any::<bool>(),
+        any::<bool>(),
+    );
     (shape, lanes, wires, more).prop_map(|(s, l, w, m)| Recipe {
         devices: s.0,
         channels: s.1,
@@ -94,6 +102,7 @@ pub(super) fn recipe() -> impl Strategy<Value = Recipe> {
         clear_to_send: m.2,
         flows: m.3,
         split: m.4,
+        apart: m.5,
     })
 }
 
@@ -133,6 +142,11 @@ impl Recipe {
         b.finish()
     }
 
+    fn spacing(&self) -> Spacing {
+        let apart = Spacing { above: Bytes::new(4999), time: Span::from_us(3), turn: Span::from_us(5) };
+        if self.apart { apart } else { Spacing::NONE }
+    }
+
     fn total(&self, channel: u32) -> u64 {
         self.total + u64::from(channel) * self.uneven * 70_000
     }
@@ -145,7 +159,12 @@ impl Recipe {
         } else {
             CreditShape::After(Span::from_ns(450))
         };
-        let shape = ConnShape { segment: Bytes::new(self.segment), latency: Span::from_ns(700), credit };
+        let shape = ConnShape {
+            segment: Bytes::new(self.segment),
+            latency: Span::from_ns(700),
+            credit,
+            spacing: self.spacing(),
+        };
         b.connect(&vec![&there[..]; self.flows as usize], self.split, self.slots, &shape)
     }
 
@@ -207,7 +226,12 @@ impl Recipe {
         let up: Vec<&[LinkId]> = (0..n).map(|r| &routes[2 * r as usize][..]).collect();
         let down: Vec<&[LinkId]> = (0..n).map(|r| &routes[2 * r as usize + 1][..]).collect();
         let credit = CreditShape::After(Span::from_ns(450));
-        let shape = ConnShape { segment: Bytes::new(self.segment), latency: Span::from_ns(700), credit };
+        let shape = ConnShape {
+            segment: Bytes::new(self.segment),
+            latency: Span::from_ns(700),
+            credit,
+            spacing: self.spacing(),
+        };
         let (reduce, reduced) = b.connect_junction(&up, &down[..1], self.slots, &shape);
         let (cast, copies) = b.connect_junction(&up[..1], &down, self.slots, &shape);
         let last = (self.total(channel) % (2 * self.chunk)).div_ceil(2).next_multiple_of(16);
@@ -318,6 +342,7 @@ fn long_pipelines_are_mostly_counted() {
         clear_to_send: true,
         flows: 1,
         split: false,
+        apart: false,
     };
     for kind in 0..4 {
         let recipe = Recipe { kind, ..plain.clone() };

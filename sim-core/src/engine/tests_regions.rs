@@ -6,7 +6,7 @@ use super::tests_periods::{MTU, Recipe, recipe};
 use super::*;
 use crate::network::{Forwarding, LinkSpec};
 use crate::outcome::{Outcome, Repeated};
-use crate::program::{Layout, Program, Slice};
+use crate::program::{Layout, Program, Slice, Spacing};
 use crate::program_builder::{ConnShape, CreditShape, Ends, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::units::Rate;
@@ -145,8 +145,14 @@ impl Nodes {
         };
         let (there, back) = (way(from, to), way(to, from));
         let credit = CreditShape::ClearToSend { route: &back, bytes: Bytes::new(64), delay: Span::from_ns(300) };
-        let shape =
-            ConnShape { segment: Bytes::new(self.segment), latency: Span::from_ns(self.latency_ns + 100), credit };
+        // Every other recipe has queue pairs whose messages begin apart.
+        let apart = Spacing { above: Bytes::new(4999), time: Span::from_us(3), turn: Span::from_us(5) };
+        let shape = ConnShape {
+            segment: Bytes::new(self.segment),
+            latency: Span::from_ns(self.latency_ns + 100),
+            credit,
+            spacing: if self.latency_ns % 2 == 0 { apart } else { Spacing::NONE },
+        };
         b.connect(&vec![&there[..]; self.flows as usize], self.split, self.slots, &shape)
     }
 
@@ -220,7 +226,8 @@ impl Nodes {
         let up: Vec<&[LinkId]> = links.iter().map(|l| &l[0][..]).collect();
         let down: Vec<&[LinkId]> = links.iter().map(|l| &l[1][..]).collect();
         let credit = CreditShape::After(Span::from_ns(450));
-        let shape = ConnShape { segment: Bytes::new(self.segment), latency: Span::ZERO, credit };
+        let shape =
+            ConnShape { segment: Bytes::new(self.segment), latency: Span::ZERO, credit, spacing: Spacing::NONE };
         let heads = 0..self.devices as usize;
         let reduces: Vec<_> =
             heads.clone().map(|head| b.connect_junction(&up, &down[head..=head], self.slots, &shape)).collect();

@@ -63,7 +63,7 @@ impl<S: Store> Engine<S> {
             let sender = &self.senders[end as usize];
             let Some(flow) = self.flows.get(sender.flows.start as usize) else { return };
             let Sink::Junction(junction) = flow.sink else { return };
-            let alone = uses[end as usize] == 1 && sender.flows.len() == 1 && flow.hops == 1;
+            let alone = uses[end as usize] == 1 && sender.flows.len() == 1 && flow.hops == 1 && flow.spaced == NONE;
             let alike = link(flow) == link(&self.flows[first as usize]) && u64::from(flow.segment) >= most;
             if !alone || !alike || flow.wide != NONE || before >= Some(sender.flows.start) || sender.latency != latency
             {
@@ -87,7 +87,10 @@ impl<S: Store> Engine<S> {
         let fan = |flow: u32| {
             let flow = &self.flows[flow as usize];
             let Sink::Receiver(receiver) = flow.sink else { return None };
-            let plain = flow.hops == 1 && flow.turns == 1 && !self.receivers[receiver as usize].unordered;
+            let plain = flow.hops == 1
+                && flow.turns == 1
+                && flow.spaced == NONE
+                && !self.receivers[receiver as usize].unordered;
             plain.then(|| Fan { link: self.routes[flow.route as usize].0, receiver })
         };
         let Some(mut fans) = outputs.map(fan).collect::<Option<Vec<_>>>() else { return };
@@ -123,7 +126,7 @@ impl<S: Store> Engine<S> {
         } else {
             let state = &mut self.flows[flow as usize];
             state.active = false;
-            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE };
+            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE, first: false };
             self.moving -= 1;
         }
     }

@@ -34,6 +34,8 @@ pub(crate) const REDUCTIONS: &[&str] = &["sum", "prod", "min", "max", "avg", "mu
 pub(crate) const TRANSPORTS: &[&str] = &["infiniband", "roce", "efa", "tcp", "tcpxo"];
 /// What carries a transfer.
 pub(crate) const CARRIERS: &[&str] = &["auto", "direct", "host", "memcpy", "gdrcopy", "nvlink", "pcie"];
+/// Vendors, or architectures, of CPUs.
+const CPU_VENDORS: &[&str] = &["intel", "amd", "arm", "power"];
 /// The patterns of transfers.
 pub(crate) const PATTERNS: &[&str] = &["incast", "permutation", "all_to_all", "shift"];
 
@@ -76,6 +78,12 @@ pub static ROOT: TableSpec = TableSpec {
             "nvlink",
             Kind::Rate,
             "Rate of all NVLinks of a GPU together, one direction, in place of the system's own.",
+        ),
+        key(
+            "cpu",
+            Kind::Choice(CPU_VENDORS),
+            "Vendor of the hosts' CPUs, in place of the system's own: boxes of one kind come with either, and NCCL's choice of \
+             protocols depends on it.",
         ),
         key(
             "acs",
@@ -450,7 +458,7 @@ static CPU: TableSpec = TableSpec {
     name: "node.cpu",
     doc: "The CPUs; NCCL's choices depend on the vendor.",
     keys: &[
-        key("vendor", Kind::Choice(&["intel", "amd", "arm", "power"]), "Vendor or architecture.").default("intel"),
+        key("vendor", Kind::Choice(CPU_VENDORS), "Vendor or architecture.").default("intel"),
         key("model", Kind::Named("a family", "sapphire-rapids"), "Family."),
         key("cores", Kind::Integer(1, 4096), "Cores of one socket.").default("32"),
         key("threads_per_core", Kind::Integer(1, 8), "Hardware threads of a core.").default("2"),

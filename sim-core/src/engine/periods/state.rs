@@ -106,6 +106,11 @@ impl<S: Store> Engine<S> {
         for flow in &self.flows {
             self.walk_flow(flow, now, pass)?;
         }
+        for spaced in &self.spaced {
+            pass.see(ahead(spaced.next, now))?;
+            pass.see(ahead(spaced.next_turn, now))?;
+            pass.see(u64::from(spaced.waiting))?;
+        }
         Some(())
     }
 
@@ -114,6 +119,7 @@ impl<S: Store> Engine<S> {
         for s in conn.senders.clone() {
             let sender = &self.senders[s as usize];
             pass.see(pair(sender.posted.wrapping_sub(reference), sender.waiter))?;
+            pass.see(u64::from(sender.fresh))?;
             let flows = sender.flows.len() as u32;
             if flows > 1 && !sender.split {
                 pass.see(u64::from(sender.posted % flows))?;
@@ -183,6 +189,7 @@ impl<S: Store> Engine<S> {
         pass.see(ahead(flow.current.end, now))?;
         pass.see(flow.current.bytes)?;
         pass.see(flow.current.pace.raw())?;
+        pass.see(u64::from(flow.current.first))?;
         let behind = flow.posted.wrapping_sub(flow.first);
         pass.see(u64::from(behind))?;
         for i in 0..behind {
@@ -190,6 +197,7 @@ impl<S: Store> Engine<S> {
             pass.see(ahead(message.end, now))?;
             pass.see(message.bytes)?;
             pass.see(message.pace.raw())?;
+            pass.see(u64::from(message.first))?;
         }
         Some(())
     }
@@ -268,6 +276,10 @@ impl<S: Store> Engine<S> {
                 put_off(&mut self.messages.items[flow.messages.at(number)].end);
                 number = number.wrapping_add(1);
             }
+        }
+        for spaced in &mut self.spaced {
+            put_off(&mut spaced.next);
+            put_off(&mut spaced.next_turn);
         }
         self.latest += by;
         self.pending.put_off(by);
