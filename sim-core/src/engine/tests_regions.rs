@@ -151,7 +151,7 @@ impl Nodes {
             segment: Bytes::new(self.segment),
             latency: Span::from_ns(self.latency_ns + 100),
             credit,
-            spacing: if self.latency_ns % 2 == 0 { apart } else { Spacing::NONE },
+            spacing: if self.latency_ns.is_multiple_of(2) { apart } else { Spacing::NONE },
         };
         b.connect(&vec![&there[..]; self.flows as usize], self.split, self.slots, &shape)
     }

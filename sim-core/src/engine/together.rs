@@ -7,7 +7,7 @@
 
 use super::Engine;
 use super::lanes::end_of;
-use super::state::{Fan, FlowState, Message, NONE, Segment};
+use super::state::{Fan, FlowState, MANY, Message, NONE, Segment};
 use crate::program::Sink;
 use crate::queue::Store;
 use crate::units::{Bytes, PsPerByte, Time};
@@ -76,6 +76,8 @@ impl<S: Store> Engine<S> {
         self.wide.append(&mut ends);
         for i in 1..op.sends {
             let end = end_of(op.send(), i, &self.send_ends) as usize;
+            // Nothing goes over it any more.
+            self.flows[self.senders[end].flows.start as usize].wide = MANY;
             self.senders[end].flows = 0..0;
             self.senders[end].signals = NONE;
         }

@@ -6,7 +6,7 @@
 //! has come, in iterations, loops and repetitions, is compared by [`super::progress`].
 
 use crate::engine::Engine;
-use crate::engine::state::{ConnState, FlowState, NONE, RecvState};
+use crate::engine::state::{ConnState, FlowState, MANY, NONE, RecvState};
 use crate::event::{Event, Phase, Word};
 use crate::program::{Credit, Sink};
 use crate::queue::Store;
@@ -160,6 +160,10 @@ impl<S: Store> Engine<S> {
     }
 
     fn walk_flow(&self, flow: &FlowState, now: Time, pass: &mut Pass<'_>) -> Option<()> {
+        // Another stands for it.
+        if flow.wide == MANY {
+            return Some(());
+        }
         let behind = match flow.sink {
             Sink::Receiver(r) if self.receivers[r as usize].unordered => {
                 let message = flow.delivered.wrapping_mul(u32::from(flow.turns)).wrapping_add(u32::from(flow.turn));
