@@ -7,6 +7,7 @@ use crate::flow_control::{Admission, AnyFlowControl, Signal};
 use crate::ids::{FlowId, LinkId};
 use crate::path_choice::AnyPathChoice;
 use crate::queue::Store;
+use crate::rate_control::{Ack, RateControl};
 use crate::units::{Bytes, Span, Time};
 
 /// The word of a signal of the flow control to `port`; that of a service of the port has flow 0.
@@ -105,7 +106,7 @@ impl<S: Store> Engine<S> {
     /// Whether the window of a managed flow lets `bytes` more out; if not, the source is held until an acknowledgement.
     pub(super) fn window_open(&mut self, flow: u32, bytes: u32) -> bool {
         let managed = &mut self.managed[self.flows[flow as usize].managed as usize];
-        let window = managed.rate.controller().window().get();
+        let window = managed.rate.window();
         managed.held = managed.outstanding > 0 && managed.outstanding + u64::from(bytes) > window;
         !managed.held
     }
@@ -116,7 +117,7 @@ impl<S: Store> Engine<S> {
         let managed = &mut self.managed[index];
         managed.outstanding += u64::from(segment.bytes);
         managed.sent.push_back(now);
-        managed.rate.controller().on_send(now, Bytes::new(u64::from(segment.bytes)));
+        managed.rate.on_send(now, segment.bytes);
         if managed.paths.len() > 1 && !matches!(managed.choice, AnyPathChoice::Pinned(_)) {
             let (links, routes, parting) = (&self.links, &self.routes, managed.parting as usize);
             let backlog = |route: &u32| links[routes[*route as usize + parting].index()].free.since(now);
@@ -129,7 +130,11 @@ impl<S: Store> Engine<S> {
 
     /// A managed flow was given a message of `bytes`.
     pub(super) fn managed_post(&mut self, flow: u32, bytes: u64) {
+        let now = self.pending.now();
         let managed = &mut self.managed[self.flows[flow as usize].managed as usize];
+        if managed.posted == managed.delivered {
+            managed.rate.start(now);
+        }
         managed.posted += bytes;
         managed.ends.push_back(managed.posted);
     }
@@ -142,7 +147,11 @@ impl<S: Store> Engine<S> {
         managed.outstanding -= u64::from(bytes).min(managed.outstanding);
         managed.delivered += u64::from(bytes);
         let sent = managed.sent.pop_front().unwrap_or(now);
-        managed.rate.controller().on_ack(now, Bytes::new(u64::from(bytes)), now.since(sent));
+        let rtt = now.since(sent);
+        managed.rate.on_ack(now, &Ack { bytes: u64::from(bytes), packets: 1, rtt, ..Ack::default() });
+        if managed.posted == managed.delivered {
+            managed.rate.stop(now);
+        }
         let mut complete = 0;
         while managed.ends.front().is_some_and(|end| *end <= managed.delivered) {
             managed.ends.pop_front();
@@ -166,15 +175,14 @@ impl<S: Store> Engine<S> {
         }
         let managed = &mut self.managed[index as usize];
         managed.timer = Time::MAX;
-        managed.rate.controller().on_timer(now);
+        managed.rate.on_timer(now);
         self.arm_timer(flow, index as usize);
     }
 
     fn arm_timer(&mut self, flow: u32, index: usize) {
         let managed: &mut ManagedState = &mut self.managed[index];
-        if let Some(at) = managed.rate.controller().next_timer().map(|at| at.max(self.pending.now()))
-            && at < managed.timer
-        {
+        let at = managed.rate.next_timer().max(self.pending.now());
+        if at < managed.timer {
             managed.timer = at;
             self.pending.push(at, Word::segment(Phase::Timer, LinkId(1), FlowId(flow), 0));
         }

@@ -9,6 +9,7 @@ use super::state::{FlowState, Message, NONE, Ring, Segment};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
+use crate::rate_control::RateControl;
 use crate::units::{Bytes, PsPerByte, Time};
 
 /// Segments of one flow that can be told apart in flight.

@@ -8,16 +8,18 @@ use crate::units::{Bytes, PsPerByte};
 pub struct Fixed {
     /// Cost of a byte; [`PsPerByte::FREE`] does not limit.
     pub pace: PsPerByte,
-    /// Bytes that may be unacknowledged; at least one segment always may.
+    /// Bytes that may be unacknowledged; at least one packet always may.
     pub window: Bytes,
 }
 
 impl RateControl for Fixed {
+    #[inline]
     fn pace(&self) -> PsPerByte {
         self.pace
     }
 
-    fn window(&self) -> Bytes {
-        self.window
+    #[inline]
+    fn window(&self) -> u64 {
+        self.window.get().max(1)
     }
 }

@@ -1,47 +1,116 @@
-//! Rate control of a flow: how fast its source may send.
+//! Rate control of a flow: how fast its source may send, and how much may be unacknowledged.
 //!
-//! A controller is a state machine that is handed the present instant and answers with a pause between segments; it
-//! never asks for the time and never touches the engine, so a test can drive it with a hand-written list of marks.
-//! To add one: a new file, a variant of [`AnyRateControl`] and its line in [`AnyRateControl::controller`].
+//! A controller is a state machine that is handed the present instant; it never asks for the time and never touches the
+//! engine, so a test can drive it with a hand-written list of notices. All arithmetic is of integers (shares are
+//! [`Fraction`]s in 32.32 fixed point), parameters lie behind an `Arc` that flows share, and a controller's own state is at
+//! most 96 bytes.
+//!
+//! Of timers only what is needed is asked for: none at full rate, and none while nothing is to be sent. What an idle flow's
+//! timers would have done is made up for when it starts again, so a network that is idle has no events.
+//!
+//! To add one: a new file, its `mod` and `pub use`, and its line in the list of [`AnyRateControl`].
 
+mod dcqcn;
+mod dcqcn_firmware;
+mod dctcp;
+mod fecn;
 mod fixed;
+mod fraction;
+mod hpcc;
 mod line_rate;
+mod receiver;
+mod swift;
+mod timely;
 
+#[cfg(test)]
+mod tests;
+
+pub use dcqcn::{Dcqcn, DcqcnParams, Recovery, StageRule};
+pub use dcqcn_firmware::{DcqcnFirmware, DcqcnFirmwareParams};
+pub use dctcp::{Dctcp, DctcpParams};
+pub use fecn::{Fecn, FecnParams};
 pub use fixed::Fixed;
+pub use fraction::Fraction;
+pub use hpcc::{Hpcc, HpccParams};
 pub use line_rate::LineRate;
+pub use receiver::{Grant, Grants, Receiver};
+pub use swift::{Swift, SwiftParams};
+pub use timely::{Timely, TimelyParams};
 
-use crate::units::{Bytes, PsPerByte, Span, Time};
+use crate::units::{PsPerByte, Rate, Span, Time};
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// Payload bytes that it acknowledges for the first time.
+    pub bytes: u64,
+    /// Packets that these are.
+    pub packets: u32,
+    /// How many of the packets were marked on their way.
+    pub marked: u32,
+    /// From the sending of the newest of them until now.
+    pub rtt: Span,
+    /// What the newest of them read in the ports that it left, in order; empty if ports tell nothing.
+    pub telemetry: &'a [HopTelemetry],
+}
+
+/// What a packet reads in a port that it leaves (in-band telemetry).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopTelemetry {
+    /// Wire bytes in the port's queue.
+    pub queue: u64,
+    /// Wire bytes that the port has sent so far.
+    pub sent: u64,
+    /// When it was read.
+    pub at: Time,
+    /// The port's rate.
+    pub rate: Rate,
+}
 
 /// What a controller may be told, and asked.
+///
+/// Of what happens at one instant timers come last. [`next_timer`](Self::next_timer) may change with every call.
 pub trait RateControl {
-    /// `size` bytes of payload left the source.
-    fn on_send(&mut self, _now: Time, _size: Bytes) {}
+    /// A busy period begins: there is something to send, after there was nothing.
+    fn start(&mut self, _now: Time) {}
 
-    /// `size` bytes were acknowledged after a round trip of `rtt`.
-    fn on_ack(&mut self, _now: Time, _size: Bytes, _rtt: Span) {}
+    /// A packet of `wire` bytes, overhead included, leaves the source.
+    fn on_send(&mut self, _now: Time, _wire: u32) {}
 
-    /// A congestion notification (CNP, FECN/BECN or ECN echo) for `marked` packets arrived.
-    fn on_mark(&mut self, _now: Time, _marked: u32) {}
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, _now: Time, _ack: &Ack<'_>) {}
 
-    /// A timer that was asked for by [`next_timer`](Self::next_timer) is due.
+    /// A congestion notice arrived: a CNP, a BECN or an echoed mark.
+    fn on_notice(&mut self, _now: Time) {}
+
+    /// The receiver grants `bytes` more of payload.
+    fn on_grant(&mut self, _now: Time, _bytes: u64) {}
+
+    /// A loss was found, by a timeout or by a report of the receiver.
+    fn on_loss(&mut self, _now: Time, _timeout: bool) {}
+
+    /// The instant of [`next_timer`](Self::next_timer) has come; a call before it does nothing.
     fn on_timer(&mut self, _now: Time) {}
 
-    /// When the controller wants to be called next, if it does.
-    fn next_timer(&self) -> Option<Time> {
-        None
+    /// When the controller wants to be called next; [`Time::MAX`] if it doesn't, as at full rate and when stopped.
+    fn next_timer(&self) -> Time {
+        Time::MAX
     }
 
-    /// The cost of a byte at the present rate; [`PsPerByte::FREE`] does not limit.
+    /// Nothing is left to send.
+    fn stop(&mut self, _now: Time) {}
+
+    /// The cost of a wire byte at the present rate; [`PsPerByte::FREE`] does not limit.
     fn pace(&self) -> PsPerByte;
 
-    /// Bytes that may be unacknowledged at once.
-    fn window(&self) -> Bytes {
-        Bytes::new(u64::MAX)
+    /// Payload bytes that may be unacknowledged at once. One packet may always be, unless it is 0.
+    fn window(&self) -> u64 {
+        u64::MAX
     }
 
     /// Internals for plots.
     fn metrics(&self) -> RateMetrics {
-        RateMetrics { pace: self.pace(), ..RateMetrics::default() }
+        RateMetrics { pace: self.pace(), window: self.window(), ..RateMetrics::default() }
     }
 }
 
@@ -50,44 +119,128 @@ pub trait RateControl {
 pub struct RateMetrics {
     /// Cost of a byte at the present rate.
     pub pace: PsPerByte,
-    /// DCQCN's α, where there is one: the estimate of the marked share, 0 to 1.
+    /// Payload bytes that may be unacknowledged.
+    pub window: u64,
+    /// The estimate α of the marked share, where there is one, 0 to 1, as of the last event that needed it.
     pub alpha: Option<f64>,
     /// The rate aimed at, where it differs from the present one.
     pub target: Option<PsPerByte>,
 }
 
-/// The known controllers; dispatch is by match, without a box.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AnyRateControl {
-    /// Always at line rate.
-    LineRate(LineRate),
-    /// A fixed rate and window.
-    Fixed(Fixed),
+macro_rules! controllers {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// The known controllers; dispatch is by match, without a box.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum AnyRateControl {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        $(impl From<$name> for AnyRateControl {
+            fn from(controller: $name) -> Self {
+                Self::$name(controller)
+            }
+        })*
+
+        impl RateControl for AnyRateControl {
+            #[inline]
+            fn start(&mut self, now: Time) {
+                match self { $(Self::$name(c) => c.start(now),)* }
+            }
+            #[inline]
+            fn on_send(&mut self, now: Time, wire: u32) {
+                match self { $(Self::$name(c) => c.on_send(now, wire),)* }
+            }
+            #[inline]
+            fn on_ack(&mut self, now: Time, ack: &Ack<'_>) {
+                match self { $(Self::$name(c) => c.on_ack(now, ack),)* }
+            }
+            fn on_notice(&mut self, now: Time) {
+                match self { $(Self::$name(c) => c.on_notice(now),)* }
+            }
+            fn on_grant(&mut self, now: Time, bytes: u64) {
+                match self { $(Self::$name(c) => c.on_grant(now, bytes),)* }
+            }
+            fn on_loss(&mut self, now: Time, timeout: bool) {
+                match self { $(Self::$name(c) => c.on_loss(now, timeout),)* }
+            }
+            fn on_timer(&mut self, now: Time) {
+                match self { $(Self::$name(c) => c.on_timer(now),)* }
+            }
+            #[inline]
+            fn next_timer(&self) -> Time {
+                match self { $(Self::$name(c) => c.next_timer(),)* }
+            }
+            fn stop(&mut self, now: Time) {
+                match self { $(Self::$name(c) => c.stop(now),)* }
+            }
+            #[inline]
+            fn pace(&self) -> PsPerByte {
+                match self { $(Self::$name(c) => c.pace(),)* }
+            }
+            #[inline]
+            fn window(&self) -> u64 {
+                match self { $(Self::$name(c) => c.window(),)* }
+            }
+            fn metrics(&self) -> RateMetrics {
+                match self { $(Self::$name(c) => c.metrics(),)* }
+            }
+        }
+
+        #[cfg(test)]
+        pub(crate) const SIZES: &[(&str, usize)] = &[$((stringify!($name), size_of::<$name>()),)*];
+    };
 }
 
-impl AnyRateControl {
-    /// The controller within.
-    #[inline]
-    pub fn controller(&mut self) -> &mut dyn RateControl {
-        match self {
-            Self::LineRate(c) => c,
-            Self::Fixed(c) => c,
-        }
-    }
-
-    /// The cost of a byte at the present rate.
-    #[inline]
-    #[must_use]
-    pub fn pace(&self) -> PsPerByte {
-        match self {
-            Self::LineRate(c) => c.pace(),
-            Self::Fixed(c) => c.pace(),
-        }
-    }
+controllers! {
+    /// Always at line rate.
+    LineRate,
+    /// A fixed rate and window.
+    Fixed,
+    /// DCQCN as published.
+    Dcqcn,
+    /// DCQCN as adapters' firmware has it.
+    DcqcnFirmware,
+    /// A window by the share of marked packets.
+    Dctcp,
+    /// A window by what ports tell.
+    Hpcc,
+    /// A window by a target of delay.
+    Swift,
+    /// A rate by the gradient of delay.
+    Timely,
+    /// What the receiver admits.
+    Receiver,
+    /// InfiniBand's congestion control table.
+    Fecn,
 }
 
 impl Default for AnyRateControl {
     fn default() -> Self {
         Self::LineRate(LineRate)
     }
+}
+
+/// Bytes that go out at `rate` in `span`, rounded down: a bandwidth-delay product.
+const fn bytes_in(rate: Rate, span: Span) -> u64 {
+    let bytes = rate.get() as u128 * span.as_ps() as u128 / 1_000_000_000_000;
+    if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+}
+
+/// The rate of a window of `bytes` each `span`, rounded down.
+const fn rate_of(bytes: u64, span: Span) -> Rate {
+    if span.as_ps() == 0 {
+        return Rate::bytes_per_sec(u64::MAX);
+    }
+    let rate = bytes as u128 * 1_000_000_000_000 / span.as_ps() as u128;
+    Rate::bytes_per_sec(if rate > u64::MAX as u128 { u64::MAX } else { rate as u64 })
+}
+
+/// `n` Mb/s, the unit in which adapters state their steps.
+const fn mbit(n: u64) -> Rate {
+    Rate::bytes_per_sec(n * 125_000)
+}
+
+/// Whether the packet that an acknowledgement at `now` is for was sent at `since` or later.
+fn sent_after(now: Time, ack: &Ack<'_>, since: Time) -> bool {
+    now.as_ps().saturating_sub(ack.rtt.as_ps()) >= since.as_ps()
 }

@@ -1,0 +1,152 @@
+//! What holds for any sequence of events.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{no_difference, paper, run};
+use crate::rate_control::*;
+use crate::units::{Rate, Span, Time};
+
+/// After `gap` ns: 0 notice, 1 a loss, 2 an acknowledgement, 3 a packet sent.
+type Step = (u64, u8, u32);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((0u64..200_000, 0u8..4, 0u32..1000), 1..150)
+}
+
+fn all(line: Rate) -> Vec<AnyRateControl> {
+    let rtt = Span::from_us(8);
+    vec![
+        LineRate.into(),
+        Fixed { pace: line.ps_per_byte(), window: crate::units::Bytes::kib(64) }.into(),
+        Dcqcn::new(line, Arc::default()).into(),
+        DcqcnFirmware::new(line, Arc::default()).into(),
+        DcqcnFirmware::new(line, Arc::new(DcqcnFirmwareParams::simulated(line))).into(),
+        Dctcp::new(Arc::new(DctcpParams::new(line, rtt, 4096))).into(),
+        Hpcc::new(line, Arc::new(HpccParams::new(line, rtt, 4096))).into(),
+        Swift::new(line, 3, Arc::new(SwiftParams::new(4096, 100))).into(),
+        Timely::new(line, Arc::default()).into(),
+        Receiver::new(0).into(),
+        Fecn::new(line, Arc::default()).into(),
+    ]
+}
+
+fn apply(flow: &mut impl RateControl, now: Time, (_, what, value): Step) {
+    run(flow, Time::from_ps(now.as_ps().saturating_sub(1)));
+    let telemetry =
+        [HopTelemetry { queue: u64::from(value) << 10, sent: now.as_ps() / 100, at: now, rate: Rate::gbit(100) }];
+    match what {
+        0 => flow.on_notice(now),
+        1 => flow.on_loss(now, value % 2 == 0),
+        2 => flow.on_ack(
+            now,
+            &Ack {
+                bytes: 4096,
+                packets: 1,
+                marked: value % 2,
+                rtt: Span::from_ns(8000 + 100 * u64::from(value)),
+                telemetry: &telemetry,
+            },
+        ),
+        _ => flow.on_send(now, value << 7),
+    }
+    run(flow, now);
+}
+
+fn play(flow: &mut impl RateControl, steps: &[Step]) -> Time {
+    let mut now = Time::ZERO;
+    for step in steps {
+        now += Span::from_ns(step.0);
+        apply(flow, now, *step);
+    }
+    now
+}
+
+proptest! {
+    #[test]
+    fn rates_stay_between_the_least_and_the_line(steps in steps()) {
+        let line = Rate::gbit(100);
+        for mut flow in all(line) {
+            let mut now = Time::ZERO;
+            for step in &steps {
+                now += Span::from_ns(step.0);
+                apply(&mut flow, now, *step);
+                let pace = flow.pace();
+                prop_assert!(pace == crate::units::PsPerByte::FREE || pace >= line.ps_per_byte(), "{flow:?}");
+                // Swift's least is 0.001 packets in the longest round trip here.
+                let least = if matches!(flow, AnyRateControl::Swift(_)) { 37_000 } else { 125_000 };
+                prop_assert!(pace <= Rate::bytes_per_sec(least).ps_per_byte(), "{flow:?}");
+                prop_assert!(flow.window() > 0 || matches!(flow, AnyRateControl::Receiver(_)), "{flow:?}");
+                prop_assert!(flow.next_timer() > now);
+                if let AnyRateControl::Dcqcn(flow) = &flow {
+                    prop_assert!(flow.target() >= flow.rate() && flow.alpha(now) <= Fraction::ONE);
+                }
+            }
+            // No timer once there is nothing to send.
+            flow.stop(now);
+            prop_assert_eq!(flow.next_timer(), Time::MAX);
+        }
+    }
+
+    #[test]
+    fn without_notices_rates_rise_to_the_line_and_timers_end(steps in steps()) {
+        let line = Rate::gbit(100);
+        for mut flow in all(line) {
+            let pauses = matches!(flow, AnyRateControl::Dcqcn(_) | AnyRateControl::DcqcnFirmware(_) | AnyRateControl::Fecn(_));
+            let now = play(&mut flow, &steps);
+            // A cut that a notice before the end owes comes within its gate.
+            run(&mut flow, now + Span::from_us(4));
+            let (mut pace, mut events) = (flow.pace(), 0);
+            while flow.next_timer() < Time::MAX {
+                flow.on_timer(flow.next_timer());
+                prop_assert!(flow.pace() <= pace, "{flow:?}");
+                pace = flow.pace();
+                events += 1;
+                prop_assert!(events < 200_000, "{flow:?}");
+            }
+            prop_assert!(!pauses || pace == line.ps_per_byte(), "{flow:?}");
+        }
+    }
+
+    #[test]
+    fn an_idle_flow_is_where_its_timers_would_have_brought_it(steps in steps(), idle in 0u64..50_000_000) {
+        for mut flow in all(Rate::gbit(100)) {
+            let now = play(&mut flow, &steps);
+            let mut busy = flow.clone();
+            let later = now + Span::from_ns(idle);
+            flow.stop(now);
+            prop_assert_eq!(flow.next_timer(), Time::MAX);
+            flow.start(later);
+            run(&mut flow, later);
+            run(&mut busy, later);
+            prop_assert_eq!(flow, busy);
+        }
+    }
+
+    #[test]
+    fn firmware_without_its_differences_is_the_published_rule(steps in steps(), bytes in 0u64..3) {
+        let (mut old, mut new) = (paper(), no_difference());
+        old.recovery.byte_counter = bytes * 50_000;
+        new.recovery = old.recovery;
+        let line = Rate::gbit(100);
+        let (mut old, mut new) = (Dcqcn::new(line, Arc::new(old)), DcqcnFirmware::new(line, Arc::new(new)));
+        let mut now = Time::ZERO;
+        for step in &steps {
+            now += Span::from_ns(step.0);
+            apply(&mut old, now, *step);
+            apply(&mut new, now, *step);
+            prop_assert_eq!((old.rate(), old.target()), (new.rate(), new.target()));
+            prop_assert_eq!(old.next_timer(), new.next_timer());
+            prop_assert_eq!(old.alpha(now), new.alpha(now));
+        }
+    }
+
+    #[test]
+    fn powers_of_fractions_are_near_and_never_above(n in 0u64..5000, g in 1u64..1024) {
+        let rest = Fraction::ratio(g, 1024).rest();
+        let exact = (1.0 - g as f64 / 1024.0).powi(n as i32);
+        let got = rest.power(n).as_f64();
+        prop_assert!(got <= exact + 1e-15 && exact - got < 2e-8, "{got} for {exact}");
+    }
+}
