@@ -63,7 +63,83 @@ fn play(flow: &mut impl RateControl, steps: &[Step]) -> Time {
     now
 }
 
+/// Firmware as the public simulator writes it, with an event for every period of α and of the gate, in floating point.
+/// Returns rate (B/s), target and α after the notices at these instants (ns) and all until `end`.
+fn with_an_event_each_period(line: f64, params: &DcqcnFirmwareParams, notices: &[u64], end: u64) -> [f64; 3] {
+    let (g, min) = (params.gain.as_f64(), params.recovery.min.get() as f64);
+    let (additive, hyper) = (params.recovery.additive.get() as f64, params.recovery.hyper.get() as f64);
+    let (mut rate, mut target, mut alpha) = (line, line, params.initial_alpha.as_f64());
+    let (mut noticed, mut owed, mut stage) = (false, false, 0);
+    let never = u64::MAX;
+    // Instants of α, of the next notice, of the raise, of the cut: so ordered where they are equal.
+    let mut due = [never; 4];
+    let mut left = notices.iter().copied();
+    due[1] = left.next().unwrap_or(never);
+    loop {
+        let which = (0..4).min_by_key(|k| due[*k]).unwrap();
+        let now = due[which];
+        if now > end {
+            return [rate, target, alpha];
+        }
+        match which {
+            0 => {
+                alpha = (1.0 - g) * alpha + if noticed { g } else { 0.0 };
+                noticed = false;
+                due[0] += 1000;
+            }
+            1 => {
+                owed = true;
+                if due[0] == never {
+                    (due[0], due[3]) = (now + 1000, now + 4000);
+                } else {
+                    noticed = true;
+                }
+                due[1] = left.next().unwrap_or(never);
+            }
+            2 => {
+                target = (target + [0.0, additive, hyper][usize::min(stage, 2)]).min(line);
+                rate = (rate + target) / 2.0;
+                stage += 1;
+                due[2] += 300_000;
+            }
+            _ => {
+                if owed {
+                    if stage > 0 {
+                        target = rate;
+                    }
+                    rate = (rate * (1.0 - alpha / 2.0)).max(min);
+                    (owed, stage) = (false, 0);
+                    due[2] = now + 300_000;
+                }
+                due[3] += 4000;
+            }
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn firmware_is_what_an_event_each_period_gives(
+        gaps in prop::collection::vec(prop_oneof![0u64..9000, Just(1000), Just(4000), 0u64..900_000], 1..60),
+        more in 0u64..900_000,
+    ) {
+        let line = Rate::gbit(100);
+        let params = DcqcnFirmwareParams::simulated(line);
+        let mut flow = DcqcnFirmware::new(line, Arc::new(params));
+        let notices: Vec<u64> = gaps.iter().scan(0, |now, gap| { *now += gap; Some(*now) }).collect();
+        let at = |ns: u64| Time::ZERO + Span::from_ns(ns);
+        for notice in &notices {
+            run(&mut flow, Time::from_ps(at(*notice).as_ps().saturating_sub(1)));
+            flow.on_notice(at(*notice));
+        }
+        let end = notices.last().unwrap() + more;
+        run(&mut flow, at(end));
+        let [rate, target, alpha] = with_an_event_each_period(line.get() as f64, &params, &notices, end);
+        prop_assert!((flow.rate().get() as f64 / rate - 1.0).abs() < 1e-5, "{flow:?}, {rate}");
+        prop_assert!((flow.target().get() as f64 / target - 1.0).abs() < 1e-5, "{flow:?}, {target}");
+        prop_assert!((flow.alpha(at(end)).as_f64() - alpha).abs() < 1e-6, "{flow:?}, {alpha}");
+    }
+
     #[test]
     fn rates_stay_between_the_least_and_the_line(steps in steps()) {
         let line = Rate::gbit(100);
