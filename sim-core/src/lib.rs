@@ -7,6 +7,7 @@ pub mod engine;
 pub mod event;
 pub mod flow_control;
 pub mod ids;
+pub mod net;
 pub mod network;
 pub mod outage;
 pub mod outcome;

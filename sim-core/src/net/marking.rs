@@ -1,0 +1,47 @@
+//! Marking at egress: whether a packet is told that it met congestion.
+
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::spec::Marking;
+use crate::random;
+
+/// The streams that marks are drawn from: one a link, made at its first draw.
+#[derive(Clone, Debug)]
+pub(super) struct Draws {
+    seed: u64,
+    streams: Vec<Option<Xoshiro256PlusPlus>>,
+}
+
+impl Draws {
+    pub(super) fn new(seed: u64, links: usize) -> Self {
+        Self { seed, streams: vec![None; links] }
+    }
+
+    #[inline]
+    fn next(&mut self, link: u32) -> u32 {
+        let seed = self.seed;
+        let stream = &mut self.streams[link as usize];
+        let stream = stream.get_or_insert_with(|| random::stream(seed, "mark", u64::from(link)));
+        (stream.next_u64() >> 32) as u32
+    }
+}
+
+/// Whether a queue of `depth` wire bytes at `link` marks a packet; `credited` says that it did not wait for a credit.
+///
+/// Random early detection in integers: the probability `pmax·(depth − kmin)/(kmax − kmin)` is compared as
+/// `draw·(kmax − kmin) < pmax·(depth − kmin)`, and a draw is made only between the thresholds.
+#[inline]
+pub(super) fn marks(marking: Marking, depth: u64, credited: bool, link: u32, draws: &mut Draws) -> bool {
+    match marking {
+        Marking::Off => false,
+        Marking::Red { kmin, kmax, pmax, .. } => {
+            let (kmin, kmax) = (u64::from(kmin), u64::from(kmax));
+            depth > kmin
+                && (depth > kmax
+                    || u128::from(draws.next(link)) * u128::from(kmax - kmin)
+                        < u128::from(pmax) * u128::from(depth - kmin))
+        }
+        Marking::Root { threshold, victims } => depth > u64::from(threshold) && (credited || victims),
+    }
+}

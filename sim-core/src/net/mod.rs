@@ -1,0 +1,240 @@
+//! Networks of packets: ports with queues per class, shared buffers with pauses or drops, credits, marks, and queue pairs
+//! that send, acknowledge and recover.
+//!
+//! [`Net`] holds the state and is called with the events that it scheduled; it knows of no engine. [`PacketRun`] drives a
+//! network alone. A data packet takes two events a hop, its arrival and the service of the port behind it; a control
+//! packet, which goes before all data and is never held, takes one.
+//!
+//! Ties are decided as everywhere (see [`crate::event`]): services of ports by link, then what ports are told, queue
+//! pairs that may go on, arrivals by the link crossed (the word names the link alone; its packets arrive in the order in
+//! which they left), timers.
+
+mod arbiter;
+mod counters;
+mod flow_control;
+mod marking;
+mod packet;
+mod port;
+mod qp;
+mod receive;
+mod recovery;
+mod run;
+mod send;
+mod signals;
+pub mod spec;
+mod stall;
+
+#[cfg(test)]
+mod tests;
+
+pub use counters::{FlowOutcome, NetOutcome, PortCounters, Totals};
+pub use run::PacketRun;
+
+use crate::event::{Phase, Word};
+use crate::ids::{FlowId, LinkId};
+use crate::queue::{Pending, Store};
+use crate::units::Time;
+
+use flow_control::Scheme;
+use marking::Draws;
+use packet::Packets;
+use port::Port;
+use qp::Qp;
+use signals::Told;
+use spec::NetSpec;
+
+/// Where a network puts its events.
+pub trait Schedule {
+    /// An event of `word` at `time`.
+    fn at(&mut self, time: Time, word: Word);
+}
+
+impl<S: Store> Schedule for Pending<S> {
+    #[inline]
+    fn at(&mut self, time: Time, word: Word) {
+        self.push(time, word);
+    }
+}
+
+/// What a network tells whoever drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// All of the next message of a queue pair has arrived.
+    Delivered {
+        /// The queue pair.
+        qp: u32,
+        /// When.
+        at: Time,
+    },
+    /// The sender knows that all of the next message has arrived.
+    Acknowledged {
+        /// The queue pair.
+        qp: u32,
+        /// When.
+        at: Time,
+    },
+    /// The queue pair has given up.
+    Failed {
+        /// The queue pair.
+        qp: u32,
+    },
+}
+
+/// A fault of a network's description.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// There is no class, or there are too many.
+    #[error("{0} classes; there may be 1 to {most}", most = spec::MOST_CLASSES)]
+    Classes(usize),
+    /// A port names a node or twin that is not there.
+    #[error("port {0} names a node or a twin that is not there")]
+    Port(usize),
+    /// The lower threshold is above the upper one.
+    #[error("thresholds {low} and {high} are in the wrong order")]
+    Thresholds {
+        /// The lower one.
+        low: u64,
+        /// The upper one.
+        high: u64,
+    },
+    /// A buffer is smaller than one packet.
+    #[error("a buffer of {have} bytes can't hold one packet: it needs {need}")]
+    Buffer {
+        /// What there is.
+        have: u64,
+        /// What one packet takes.
+        need: u64,
+    },
+    /// What is set aside for inputs is more than the buffer.
+    #[error(
+        "headroom and reserve of all inputs take {aside} bytes of a buffer of {size}; at most {most} bytes of headroom an input fit"
+    )]
+    Aside {
+        /// What is set aside.
+        aside: u64,
+        /// The buffer.
+        size: u64,
+        /// The largest headroom that fits.
+        most: u64,
+    },
+    /// A queue pair's route is empty, too long, or begins elsewhere than at an endpoint.
+    #[error("the route of a queue pair is empty, too long or does not join two endpoints")]
+    Route,
+    /// A class that is not there.
+    #[error("there is no class {0}")]
+    NoClass(u8),
+}
+
+/// A network of packets.
+#[derive(Clone, Debug)]
+pub struct Net {
+    spec: NetSpec,
+    ports: Vec<Port>,
+    queues: Vec<arbiter::ClassQueue>,
+    inputs: arbiter::InputQueues,
+    groups: arbiter::Groups,
+    packets: Packets,
+    scheme: Scheme,
+    draws: Draws,
+    told: Vec<Told>,
+    qps: Vec<Qp>,
+    messages: Vec<qp::Messages>,
+    routes: Vec<u32>,
+    counters: Vec<PortCounters>,
+    totals: Totals,
+    stall: stall::Stall,
+    effects: Vec<Effect>,
+    classes: u8,
+}
+
+/// The number in a Port word's place of the flow.
+const SERVICE: u32 = 0;
+const SIGNAL: u32 = 1;
+const EXPIRY: u32 = 2;
+/// The number in a Timer word's place of the link.
+const RATE_TIMER: u32 = 1;
+const TIMEOUT: u32 = 2;
+const STALL: u32 = 3;
+/// A notice that was put off.
+const NOTICE: u32 = 4;
+
+#[inline]
+const fn word(phase: Phase, link: u32, flow: u32) -> Word {
+    Word::segment(phase, LinkId(link), FlowId(flow), 0)
+}
+
+impl Net {
+    /// A network as described.
+    ///
+    /// # Errors
+    /// If the description is not consistent.
+    pub fn new(spec: NetSpec) -> Result<Self, SpecError> {
+        spec.check()?;
+        let classes = spec.classes.len();
+        let links = spec.ports.len();
+        Ok(Self {
+            ports: (0..links).map(|link| Port::new(&spec, link)).collect(),
+            queues: vec![arbiter::ClassQueue::default(); links * classes],
+            inputs: arbiter::InputQueues::new(&spec),
+            groups: arbiter::Groups::new(&spec),
+            packets: Packets::default(),
+            scheme: Scheme::new(&spec),
+            draws: Draws::new(spec.seed, links),
+            told: vec![Told::default(); links],
+            qps: Vec::new(),
+            messages: Vec::new(),
+            routes: Vec::new(),
+            counters: vec![PortCounters::default(); links * classes],
+            totals: Totals::default(),
+            stall: stall::Stall::default(),
+            effects: Vec::new(),
+            classes: classes as u8,
+            spec,
+        })
+    }
+
+    /// An event that this network scheduled is due.
+    #[inline]
+    pub fn handle(&mut self, now: Time, word: Word, s: &mut impl Schedule) {
+        let (link, flow) = (word.link_id().0, word.flow_id().0);
+        match word.phase() {
+            Phase::Port if flow == SERVICE => self.service(link, now, s),
+            Phase::Port if flow == SIGNAL => self.signalled(link, now, s),
+            Phase::Port => self.expired(link, now, s),
+            Phase::Source => self.eligible(flow, now, s),
+            Phase::Arrival => self.arrive(link, now, s),
+            Phase::Timer => match link {
+                RATE_TIMER => self.rate_timer(flow, now, s),
+                TIMEOUT => self.timeout(flow, now, s),
+                NOTICE => self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s),
+                _ => self.check_stall(now, s),
+            },
+            Phase::Delivery | Phase::Lane | Phase::Meeting => {}
+        }
+    }
+
+    /// What has happened since this was last cleared.
+    pub fn effects(&mut self) -> &mut Vec<Effect> {
+        &mut self.effects
+    }
+
+    /// Whether a port of a class is in a cycle of ports that wait for each other.
+    #[must_use]
+    pub fn is_deadlocked(&self) -> bool {
+        !self.stall.cycle.is_empty()
+    }
+
+    #[inline]
+    fn queue_at(&self, link: u32, class: u8) -> usize {
+        link as usize * self.classes as usize + class as usize
+    }
+}
+
+#[cfg(test)]
+mod sizes {
+    #[test]
+    fn records_stay_small() {
+        assert!(size_of::<super::Port>() <= 128, "{}", size_of::<super::Port>());
+        assert_eq!(size_of::<super::packet::Packet>(), 48);
+    }
+}

@@ -1,0 +1,202 @@
+//! Queue pairs: their records, and which packet belongs to which message.
+//!
+//! Both ends share a record, since a simulation sees both. Packets are numbered through all messages; a message's last
+//! packet may be short.
+
+use std::collections::VecDeque;
+
+use super::SpecError;
+use super::packet::NONE;
+use super::spec::FlowSpec;
+use super::{Net, Schedule};
+use crate::rate_control::AnyRateControl;
+use crate::units::{PsPerByte, Time};
+
+/// Whether a queue pair may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing is to be sent.
+    Idle,
+    /// Its rate lets it go on at `armed`.
+    Paced,
+    /// In the ring of its port.
+    Ready,
+    /// Its window is full.
+    Held,
+    /// It has given up.
+    Failed,
+}
+
+/// A message: packets `first..end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) first: u32,
+    pub(super) end: u32,
+    /// Payload of its last packet.
+    pub(super) last: u32,
+}
+
+/// Messages that are not acknowledged, and what came out of order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Messages {
+    pub(super) queue: VecDeque<Message>,
+    /// How many of them the sender, and the receiver, is past.
+    pub(super) sending: usize,
+    pub(super) receiving: usize,
+    /// Selective recovery: packets to send again, in order.
+    pub(super) again: VecDeque<u32>,
+    /// Selective recovery: which packets from `expected` on are there, a bit each.
+    pub(super) seen: VecDeque<bool>,
+}
+
+/// A queue pair.
+#[derive(Clone, Debug)]
+pub(super) struct Qp {
+    /// Where its routes begin in the arena.
+    pub(super) route: u32,
+    pub(super) back: u32,
+    pub(super) hops: u8,
+    pub(super) back_hops: u8,
+    pub(super) state: State,
+    /// Its first port, and the next queue pair in that port's ring.
+    pub(super) port: u32,
+    pub(super) next: u32,
+    /// Sender: the first packet that is not acknowledged, the next to send, one past the last ever sent, one past the last.
+    pub(super) una: u32,
+    pub(super) nxt: u32,
+    pub(super) top: u32,
+    pub(super) end: u32,
+    /// One past the last packet of the message that is being sent, and wire bytes of that packet.
+    pub(super) cut: u32,
+    pub(super) cut_wire: u32,
+    /// The last packet: when it began to leave, and its wire bytes.
+    pub(super) last_start: Time,
+    pub(super) last_wire: u32,
+    /// When the pending event for it is due.
+    pub(super) armed: Time,
+    pub(super) pace: PsPerByte,
+    /// When the rate control's timer is due.
+    pub(super) timer: Time,
+    /// When something was acknowledged last, or the first packet since an idle time was sent.
+    pub(super) progress: Time,
+    pub(super) timing: bool,
+    pub(super) tries: u8,
+    /// Receiver: the next packet in order, one past the last seen, and whether its absence was reported.
+    pub(super) expected: u32,
+    pub(super) seen_to: u32,
+    pub(super) gap: bool,
+    /// Packets since the last acknowledgement, and whether one of them was marked.
+    pub(super) owed: u32,
+    pub(super) owed_marked: u32,
+    /// When a notice may be sent next.
+    pub(super) notice_from: Time,
+    pub(super) how: FlowSpec,
+    pub(super) rate: AnyRateControl,
+    pub(super) outcome: super::FlowOutcome,
+}
+
+impl Net {
+    /// A queue pair from the near end of `route` to its far end, with acknowledgements over `back`. Returns its number.
+    ///
+    /// # Errors
+    /// If the routes do not join two endpoints, or there is no such class.
+    pub fn open(&mut self, route: &[u32], back: &[u32], how: FlowSpec, rate: AnyRateControl) -> Result<u32, SpecError> {
+        let joins = |route: &[u32]| {
+            let ends = route.iter().map(|link| self.spec.ports.get(*link as usize)).collect::<Option<Vec<_>>>();
+            ends.filter(|ports| !ports.is_empty() && ports.len() < 256).and_then(|ports| {
+                let chained = ports
+                    .windows(2)
+                    .all(|pair| pair[0].far == pair[1].near && !self.spec.endpoints[pair[0].far as usize]);
+                let (near, far) = (ports[0].near, ports[ports.len() - 1].far);
+                let ends = self.spec.endpoints[near as usize] && self.spec.endpoints[far as usize];
+                (chained && ends).then_some((near, far))
+            })
+        };
+        match (joins(route), joins(back)) {
+            (Some((a, b)), Some((c, d))) if (a, b) == (d, c) => {}
+            _ => return Err(SpecError::Route),
+        }
+        if how.class >= self.classes {
+            return Err(SpecError::NoClass(how.class));
+        }
+        let at = self.routes.len() as u32;
+        self.routes.extend_from_slice(route);
+        self.routes.extend_from_slice(back);
+        self.qps.push(Qp {
+            route: at,
+            back: at + route.len() as u32,
+            hops: route.len() as u8,
+            back_hops: back.len() as u8,
+            state: State::Idle,
+            port: route[0],
+            next: NONE,
+            una: 0,
+            nxt: 0,
+            top: 0,
+            end: 0,
+            cut: 0,
+            cut_wire: 0,
+            last_start: Time::ZERO,
+            last_wire: 0,
+            armed: Time::MAX,
+            pace: rate.pace(),
+            timer: Time::MAX,
+            progress: Time::ZERO,
+            timing: false,
+            tries: 0,
+            expected: 0,
+            seen_to: 0,
+            gap: false,
+            owed: 0,
+            owed_marked: 0,
+            notice_from: Time::ZERO,
+            how,
+            rate,
+            outcome: super::FlowOutcome::default(),
+        });
+        self.messages.push(Messages::default());
+        Ok(self.qps.len() as u32 - 1)
+    }
+
+    /// A message of `bytes` of payload; an empty one takes one packet without payload.
+    pub fn post(&mut self, qp: u32, bytes: u64, now: Time, s: &mut impl Schedule) {
+        let mtu = u64::from(self.spec.mtu);
+        let state = &mut self.qps[qp as usize];
+        let packets = bytes.div_ceil(mtu).max(1);
+        let last = (bytes - (packets - 1) * mtu) as u32;
+        let first = state.end;
+        state.end = first.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+        let end = state.end;
+        self.messages[qp as usize].queue.push_back(Message { first, end, last });
+        if first == state.una && state.state == State::Idle {
+            state.progress = now;
+        }
+        if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
+            self.find_message(qp);
+        }
+        if self.qps[qp as usize].state == State::Idle {
+            self.go_on(qp, now, s);
+        }
+    }
+
+    /// Finds the message of the next packet to send.
+    pub(super) fn find_message(&mut self, qp: u32) {
+        let state = &mut self.qps[qp as usize];
+        let messages = &mut self.messages[qp as usize];
+        messages.sending = messages.queue.partition_point(|message| message.end <= state.nxt);
+        if let Some(message) = messages.queue.get(messages.sending) {
+            state.cut = message.end;
+            state.cut_wire = message.last + self.spec.overhead;
+        } else {
+            state.cut = state.end;
+        }
+    }
+
+    /// Wire bytes of packet `psn`, which is not acknowledged.
+    pub(super) fn wire_of(&self, qp: u32, psn: u32) -> u32 {
+        let messages = &self.messages[qp as usize].queue;
+        let at = messages.partition_point(|message| message.end <= psn);
+        let payload = messages.get(at).filter(|m| m.end == psn + 1).map_or(self.spec.mtu, |m| m.last);
+        payload + self.spec.overhead
+    }
+}

@@ -1,0 +1,175 @@
+//! The receiving end, and what comes back from it: acknowledgements, reports of gaps, notices.
+
+use super::packet::{Kind, MARKED, NONE, Packet};
+use super::qp::State;
+use super::spec::{Notice, Recovery};
+use super::{Effect, NOTICE, Net, Schedule, word};
+use crate::event::Phase;
+use crate::units::{Bytes, Time};
+
+impl Net {
+    /// A data packet is at its endpoint.
+    #[inline]
+    pub(super) fn data_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
+        let Packet { qp, psn, flags, sent, .. } = self.packets[slot];
+        self.packets.give(slot);
+        let marked = flags & MARKED != 0;
+        if marked {
+            self.notice(qp, now, s);
+        }
+        let messages = &mut self.messages[qp as usize];
+        let state = &mut self.qps[qp as usize];
+        state.outcome.marked += u64::from(marked);
+        state.outcome.arrived += 1;
+        let expected = state.expected;
+        let mut complete = false;
+        if psn == expected {
+            state.gap = false;
+            state.expected += 1;
+            if !messages.seen.is_empty() {
+                messages.seen.pop_front();
+                while messages.seen.front().copied().unwrap_or(false) {
+                    messages.seen.pop_front();
+                    state.expected += 1;
+                }
+            }
+            state.seen_to = state.seen_to.max(state.expected);
+            while let Some(message) = messages.queue.get(messages.receiving)
+                && message.end <= state.expected
+            {
+                messages.receiving += 1;
+                complete = true;
+                state.outcome.delivered_at = now;
+                state.outcome.messages += 1;
+                self.effects.push(Effect::Delivered { qp, at: now });
+            }
+        } else if psn > expected {
+            if state.how.recovery == Recovery::Selective {
+                let ahead = (psn - expected) as usize;
+                if messages.seen.len() <= ahead {
+                    messages.seen.resize(ahead + 1, false);
+                }
+                messages.seen[ahead] = true;
+                let missing = state.seen_to..psn;
+                state.seen_to = state.seen_to.max(psn + 1);
+                for psn in missing {
+                    self.send_control(qp, Kind::Nak, psn, 0, sent, now, s);
+                }
+            } else if !state.gap {
+                state.gap = true;
+                self.send_control(qp, Kind::Nak, expected, 0, sent, now, s);
+            }
+            return;
+        } else {
+            state.outcome.duplicates += 1;
+        }
+        let state = &mut self.qps[qp as usize];
+        state.owed += 1;
+        state.owed_marked += u32::from(marked);
+        if state.owed >= state.how.ack_every || complete || psn < expected {
+            let echo = matches!(state.how.notice, Notice::Echo) && state.owed_marked > 0;
+            let upto = state.expected;
+            state.owed = 0;
+            state.owed_marked = 0;
+            self.send_control(qp, Kind::Ack, upto, if echo { MARKED } else { 0 }, sent, now, s);
+        }
+    }
+
+    /// A marked packet came: a notice, unless the last one was too short a time ago.
+    fn notice(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        let state = &mut self.qps[qp as usize];
+        let Notice::Packet { interval, delay } = state.how.notice else { return };
+        if now < state.notice_from {
+            return;
+        }
+        state.notice_from = now + interval;
+        if delay.as_ps() == 0 {
+            self.send_control(qp, Kind::Notice, 0, 0, now, now, s);
+        } else {
+            s.at(now + delay, word(Phase::Timer, NOTICE, qp));
+        }
+    }
+
+    /// A control packet leaves the receiving end of a queue pair.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
+    pub(super) fn send_control(
+        &mut self,
+        qp: u32,
+        kind: Kind,
+        psn: u32,
+        flags: u8,
+        sent: Time,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
+        let state = &mut self.qps[qp as usize];
+        let (at, left, class) = (state.back, state.back_hops, state.how.class);
+        state.outcome.notices += u64::from(kind == Kind::Notice);
+        let wire = self.spec.control_size;
+        let packet = Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags, left };
+        let slot = self.packets.take(packet);
+        self.express(self.routes[at as usize], slot, now, s);
+    }
+
+    /// A control packet is at the sending end.
+    pub(super) fn control_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
+        let Packet { qp, psn, kind, flags, sent, .. } = self.packets[slot];
+        self.packets.give(slot);
+        match kind {
+            Kind::Ack => self.acknowledged(qp, psn, flags & MARKED != 0, sent, now, s),
+            Kind::Nak => self.missing(qp, psn, now, s),
+            Kind::Notice => {
+                self.totals.notices += 1;
+                if self.qps[qp as usize].una < self.qps[qp as usize].end {
+                    self.qps[qp as usize].rate.controller().on_mark(now, 1);
+                    self.rate_changed(qp, now, s);
+                }
+            }
+            Kind::Data => {}
+        }
+    }
+
+    /// All before `psn` has arrived.
+    pub(super) fn acknowledged(&mut self, qp: u32, psn: u32, echo: bool, sent: Time, now: Time, s: &mut impl Schedule) {
+        let state = &mut self.qps[qp as usize];
+        let messages = &mut self.messages[qp as usize];
+        if psn > state.una {
+            let packets = psn - state.una;
+            state.una = psn;
+            state.progress = now;
+            state.tries = 0;
+            // What was to be sent again has come.
+            if state.nxt < psn {
+                state.nxt = psn;
+            }
+            let bytes = u64::from(packets) * u64::from(self.spec.mtu);
+            while let Some(message) = messages.queue.front()
+                && message.end <= psn
+            {
+                messages.queue.pop_front();
+                messages.sending = messages.sending.saturating_sub(1);
+                messages.receiving -= 1;
+                state.outcome.acked_at = now;
+                self.effects.push(Effect::Acknowledged { qp, at: now });
+            }
+            while messages.again.front().is_some_and(|again| *again < psn) {
+                messages.again.pop_front();
+            }
+            state.rate.controller().on_ack(now, Bytes::new(bytes), now.since(sent));
+        }
+        if state.una >= state.end {
+            return;
+        }
+        if echo {
+            self.totals.notices += 1;
+            state.rate.controller().on_mark(now, 1);
+        }
+        if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
+            self.find_message(qp);
+        }
+        self.rate_changed(qp, now, s);
+        if self.qps[qp as usize].state == State::Held {
+            self.go_on(qp, now, s);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The sending end: whose turn it is at an endpoint's port, pacing and windows.
+
+use super::packet::{Kind, NONE, Packet, RESENT};
+use super::qp::State;
+use super::{Net, RATE_TIMER, Schedule, word};
+use crate::event::Phase;
+use crate::units::{Bytes, Time};
+
+impl Net {
+    /// Decides how a queue pair goes on that is in no ring: ready, paced, held or idle.
+    #[inline]
+    pub(super) fn go_on(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        if self.settle(qp, now, s) {
+            let port = self.qps[qp as usize].port;
+            self.kick(port, now, s);
+        }
+    }
+
+    /// The same, without calling the port; whether it became ready.
+    #[inline]
+    fn settle(&mut self, qp: u32, now: Time, s: &mut impl Schedule) -> bool {
+        let full = u64::from(self.spec.mtu);
+        let state = &mut self.qps[qp as usize];
+        if state.state == State::Failed || state.state == State::Ready {
+            return false;
+        }
+        if state.nxt >= state.end && self.messages[qp as usize].again.is_empty() {
+            state.state = State::Idle;
+            state.armed = Time::MAX;
+            return false;
+        }
+        let window = state.rate.controller().window().get();
+        if window != u64::MAX {
+            let out = u64::from(state.nxt - state.una) * full;
+            if out > 0 && out + full > window {
+                state.state = State::Held;
+                state.armed = Time::MAX;
+                return false;
+            }
+        }
+        let from = state.last_start + state.pace.cost_of_segment(Bytes::new(u64::from(state.last_wire)));
+        // What falls due while the last packet is still on the wire needs no event: the port asks when that has gone.
+        let soon = now.max(self.ports[state.port as usize].free);
+        if from > soon {
+            state.state = State::Paced;
+            if state.armed != from {
+                state.armed = from;
+                s.at(from, word(Phase::Source, state.port, qp));
+            }
+            return false;
+        }
+        state.state = State::Ready;
+        state.armed = Time::MAX;
+        state.next = NONE;
+        let (port, class) = (state.port, state.how.class);
+        let at = self.queue_at(port, class);
+        let ring = &mut self.queues[at].list;
+        let tail = ring.tail;
+        let empty = ring.head == NONE;
+        ring.tail = qp;
+        if empty {
+            ring.head = qp;
+        } else {
+            self.qps[tail as usize].next = qp;
+        }
+        self.ports[port as usize].ready |= 1 << class;
+        true
+    }
+
+    /// The instant has come at which a paced queue pair may send.
+    pub(super) fn eligible(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        let state = &mut self.qps[qp as usize];
+        if state.state != State::Paced || state.armed != now {
+            return;
+        }
+        state.armed = Time::MAX;
+        self.go_on(qp, now, s);
+    }
+
+    /// Wire bytes of the next packet of a queue pair.
+    #[inline]
+    pub(super) fn next_wire(&self, qp: u32) -> u32 {
+        let state = &self.qps[qp as usize];
+        if let Some(psn) = self.messages[qp as usize].again.front() {
+            return self.wire_of(qp, *psn);
+        }
+        if state.nxt + 1 == state.cut { state.cut_wire } else { self.spec.mtu + self.spec.overhead }
+    }
+
+    /// An endpoint's port takes a packet of the queue pair whose turn it is.
+    #[inline]
+    pub(super) fn next_packet(&mut self, port: u32, class: u8, now: Time, s: &mut impl Schedule) -> u32 {
+        let at = self.queue_at(port, class);
+        let qp = self.queues[at].list.head;
+        let next = self.qps[qp as usize].next;
+        self.queues[at].list.head = next;
+        if next == NONE {
+            self.ports[port as usize].ready &= !(1 << class);
+        }
+        let wire = self.next_wire(qp);
+        let start = now.max(self.ports[port as usize].free);
+        let again = self.messages[qp as usize].again.pop_front();
+        let state = &mut self.qps[qp as usize];
+        state.state = State::Idle;
+        let (psn, resent) = match again {
+            Some(psn) => (psn, true),
+            None => {
+                state.nxt += 1;
+                (state.nxt - 1, state.nxt <= state.top)
+            }
+        };
+        state.top = state.top.max(state.nxt);
+        state.last_start = start;
+        state.last_wire = wire;
+        state.outcome.resent += u64::from(resent);
+        let (route, hops, cut) = (state.route, state.hops, state.cut);
+        state.rate.controller().on_send(start, Bytes::new(u64::from(wire)));
+        let crossed = state.nxt >= cut && cut < state.end;
+        if crossed {
+            self.find_message(qp);
+        }
+        let flags = if resent { RESENT } else { 0 };
+        let packet = self.packets.take(Packet {
+            next: NONE,
+            qp,
+            psn,
+            at: route,
+            tail: now,
+            sent: start,
+            from: NONE,
+            wire,
+            kind: Kind::Data,
+            class,
+            flags,
+            left: hops,
+        });
+        if self.qps[qp as usize].how.timeout.is_some() {
+            self.time(qp, start, s);
+        }
+        self.settle_after(qp, start, wire, now, s);
+        self.arm_rate_timer(qp, now, s);
+        packet
+    }
+
+    /// After a packet: what becomes due before the wire is free again goes to the end of the ring at once.
+    #[inline]
+    fn settle_after(&mut self, qp: u32, start: Time, wire: u32, now: Time, s: &mut impl Schedule) {
+        let port = self.qps[qp as usize].port as usize;
+        let free = self.ports[port].free;
+        self.ports[port].free = start + self.ports[port].cost(wire);
+        self.settle(qp, now, s);
+        self.ports[port].free = free;
+    }
+
+    /// A rate may have changed.
+    pub(super) fn rate_changed(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        self.arm_rate_timer(qp, now, s);
+        let state = &mut self.qps[qp as usize];
+        let pace = state.rate.pace();
+        if pace == state.pace {
+            return;
+        }
+        state.pace = pace;
+        if state.state == State::Paced && state.how.retime {
+            self.go_on(qp, now, s);
+        }
+    }
+
+    /// Sees to it that the controller is called when it wants to be.
+    #[inline]
+    fn arm_rate_timer(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        let state = &mut self.qps[qp as usize];
+        let due = state.rate.controller().next_timer().unwrap_or(Time::MAX);
+        if due < state.timer {
+            state.timer = due.max(now);
+            s.at(state.timer, word(Phase::Timer, RATE_TIMER, qp));
+        }
+    }
+
+    /// The timer of a rate control is due.
+    pub(super) fn rate_timer(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        let state = &mut self.qps[qp as usize];
+        if state.timer != now {
+            return;
+        }
+        state.timer = Time::MAX;
+        if state.una >= state.end || state.state == State::Failed {
+            return;
+        }
+        if state.rate.controller().next_timer().is_some_and(|due| due <= now) {
+            state.rate.controller().on_timer(now);
+        }
+        self.rate_changed(qp, now, s);
+    }
+}

@@ -1,0 +1,310 @@
+//! What a packet network is told: its ports, nodes, traffic classes, buffers and marking.
+//!
+//! Ports are numbered as the links whose sending side they are. Control packets (acknowledgements, notices, pause
+//! frames, credits) have no class: they go before all data, are never held and take no buffer.
+
+use super::SpecError;
+use crate::network::Forwarding;
+use crate::units::{Bytes, Rate, Span};
+
+/// Most traffic classes of data.
+pub const MOST_CLASSES: usize = 8;
+
+/// A packet network.
+#[derive(Clone, Debug)]
+pub struct NetSpec {
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Payload of a full packet.
+    pub mtu: u32,
+    /// Wire bytes of a packet beside its payload.
+    pub overhead: u32,
+    /// Wire bytes of a control packet.
+    pub control_size: u32,
+    /// Whether a node is an endpoint (it has queue pairs and takes what arrives at once) or forwards.
+    pub endpoints: Vec<bool>,
+    /// The sending side of each link.
+    pub ports: Vec<PortSpec>,
+    /// Classes of data, the most urgent first.
+    pub classes: Vec<ClassSpec>,
+    /// What keeps buffers from overflowing.
+    pub flow_control: FlowControlSpec,
+    /// How a forwarding node's port takes turns between the links that packets came over.
+    pub inputs: Inputs,
+    /// How often a network in which ports are held is looked through for a cycle.
+    pub stall_check: Span,
+    /// How long a port may be held before what it queues is dropped until it is released; `None`: for ever.
+    pub watchdog: Option<Span>,
+}
+
+/// A port.
+#[derive(Clone, Copy, Debug)]
+pub struct PortSpec {
+    /// Raw rate of the link.
+    pub rate: Rate,
+    /// Propagation and device latency.
+    pub latency: Span,
+    /// The node it sends from.
+    pub near: u32,
+    /// The node it sends to.
+    pub far: u32,
+    /// The link of the other direction.
+    pub twin: u32,
+    /// How both its ends forward.
+    pub forwarding: Forwarding,
+    /// Every so manieth data packet is lost on the wire; 0: none.
+    pub lose_every: u32,
+}
+
+/// A class of data.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassSpec {
+    /// Classes of a higher priority go first.
+    pub priority: u8,
+    /// Share of wire bytes among classes of one priority.
+    pub weight: u16,
+    /// Whether it is paused rather than dropped.
+    pub lossless: bool,
+    /// Marking at egress.
+    pub marking: Marking,
+}
+
+/// When a packet is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// Never.
+    Off,
+    /// By the depth of the egress queue in wire bytes: never up to `kmin`, with a probability that rises to `pmax` at
+    /// `kmax`, always beyond.
+    Red {
+        /// Depth up to which nothing is marked.
+        kmin: u32,
+        /// Depth beyond which all is marked.
+        kmax: u32,
+        /// Probability at `kmax`, in 2⁻³².
+        pmax: u32,
+        /// Which depth counts.
+        at: MarkAt,
+    },
+    /// By the depth of the egress queue, if the packet has the credit to leave (a port that lacks credits is a victim and
+    /// not the root of a congestion).
+    Root {
+        /// Depth beyond which it is marked.
+        threshold: u32,
+        /// Mark also where credits lacked.
+        victims: bool,
+    },
+}
+
+/// Which depth decides a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkAt {
+    /// What the packet finds before itself.
+    Enqueue,
+    /// What it leaves behind.
+    Dequeue,
+}
+
+/// Turns between inputs at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inputs {
+    /// In order of arrival.
+    #[default]
+    Fifo,
+    /// One packet of each input that has some, in turn.
+    RoundRobin,
+}
+
+/// What keeps buffers from overflowing.
+#[derive(Clone, Debug)]
+pub enum FlowControlSpec {
+    /// Nothing: buffers have no bound.
+    Unlimited,
+    /// A shared buffer: lossless classes pause their inputs, others drop.
+    Shared(SharedSpec),
+    /// Credits per link and class (virtual lane).
+    Credits(CreditSpec),
+}
+
+/// A shared buffer, the same at every forwarding node.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedSpec {
+    /// Bytes of a node.
+    pub size: u64,
+    /// Ports that have a reserve and headroom set aside; `None`: the links that end at the node.
+    pub ports: Option<u32>,
+    /// When an input is paused.
+    pub threshold: Threshold,
+    /// Bytes that an input always has.
+    pub reserve: u64,
+    /// Bytes of an input for what arrives after it has asked for a pause.
+    pub headroom: u64,
+    /// The share of free bytes that an egress queue of a lossy class may fill, in 2⁻¹⁶.
+    pub lossy_alpha: u64,
+    /// The most bytes of an egress queue of a lossy class.
+    pub lossy_limit: u64,
+    /// The frame that asks for a pause or ends it.
+    pub pause: PauseSpec,
+}
+
+/// When an input of a lossless class is paused.
+#[derive(Clone, Copy, Debug)]
+pub enum Threshold {
+    /// At `xoff` bytes of the input and above, until it holds less than `xon`.
+    Static {
+        /// Pauses.
+        xoff: u64,
+        /// Resumes below it.
+        xon: u64,
+    },
+    /// At a share of the shared bytes that are free, until it is `offset` below.
+    Dynamic {
+        /// The share, in 2⁻¹⁶.
+        alpha: u64,
+        /// How far below it an input resumes.
+        offset: u64,
+    },
+}
+
+/// A pause frame.
+#[derive(Clone, Copy, Debug)]
+pub struct PauseSpec {
+    /// Bytes that it takes on the wire.
+    pub wire: u32,
+    /// When it takes effect, counted from the decision; `None`: when the frame has arrived and `response` is over.
+    pub acts_after: Option<Span>,
+    /// What the receiver of a frame needs to act on it.
+    pub response: Span,
+}
+
+/// Credits.
+#[derive(Clone, Copy, Debug)]
+pub struct CreditSpec {
+    /// Bytes of buffer behind each link, per class; at most 2,048 blocks of 64 B.
+    pub buffer: Bytes,
+    /// From the departure of a packet to the dispatch of its credit.
+    pub release: Span,
+    /// Wire bytes of the packet that carries credits back.
+    pub wire: u32,
+}
+
+/// How a queue pair sends and recovers.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSpec {
+    /// Its class.
+    pub class: u8,
+    /// What the receiver and the sender do about losses.
+    pub recovery: Recovery,
+    /// Packets that one acknowledgement covers.
+    pub ack_every: u32,
+    /// How marks come back.
+    pub notice: Notice,
+    /// Whether a changed rate moves the start of a packet that waits for its turn.
+    pub retime: bool,
+    /// After how long without progress the sender goes back; `None`: never.
+    pub timeout: Option<Span>,
+    /// Timeouts in a row after which it gives up.
+    pub retries: u8,
+}
+
+impl Default for FlowSpec {
+    fn default() -> Self {
+        Self {
+            class: 0,
+            recovery: Recovery::None,
+            ack_every: 1,
+            notice: Notice::Echo,
+            retime: true,
+            timeout: None,
+            retries: 7,
+        }
+    }
+}
+
+/// What is done about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nothing is lost.
+    None,
+    /// One negative acknowledgement a gap; all from the gap on is sent again.
+    GoBackN,
+    /// The same, but from the start of the message.
+    GoBack0,
+    /// The receiver keeps what comes after a gap; what is missing is sent again.
+    Selective,
+}
+
+/// How marks come back to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// In the acknowledgement.
+    Echo,
+    /// As a packet of its own, at most one in the interval.
+    Packet {
+        /// Least time between two of a flow.
+        interval: Span,
+        /// From the marked packet to the dispatch of the notice.
+        delay: Span,
+    },
+}
+
+impl NetSpec {
+    /// Whether the parts fit together.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.classes.is_empty() || self.classes.len() > MOST_CLASSES {
+            return Err(SpecError::Classes(self.classes.len()));
+        }
+        for (index, port) in self.ports.iter().enumerate() {
+            let nodes = self.endpoints.len();
+            let twins = self.ports.get(port.twin as usize);
+            let fits = (port.near as usize) < nodes && (port.far as usize) < nodes;
+            if !fits || !twins.is_some_and(|twin| twin.near == port.far && twin.far == port.near) {
+                return Err(SpecError::Port(index));
+            }
+        }
+        for class in &self.classes {
+            if let Marking::Red { kmin, kmax, .. } = class.marking
+                && kmin > kmax
+            {
+                return Err(SpecError::Thresholds { low: u64::from(kmin), high: u64::from(kmax) });
+            }
+        }
+        let full = u64::from(self.mtu) + u64::from(self.overhead);
+        match &self.flow_control {
+            FlowControlSpec::Unlimited => Ok(()),
+            FlowControlSpec::Credits(credits) => {
+                let need = full.div_ceil(64) * 64;
+                let have = credits.buffer.get();
+                if have < need { Err(SpecError::Buffer { have, need }) } else { Ok(()) }
+            }
+            FlowControlSpec::Shared(shared) => self.check_shared(shared, full),
+        }
+    }
+
+    fn check_shared(&self, shared: &SharedSpec, full: u64) -> Result<(), SpecError> {
+        if shared.size < full {
+            return Err(SpecError::Buffer { have: shared.size, need: full });
+        }
+        if let Threshold::Static { xoff, xon } = shared.threshold
+            && xon > xoff
+        {
+            return Err(SpecError::Thresholds { low: xon, high: xoff });
+        }
+        if !self.classes.iter().any(|class| class.lossless) {
+            return Ok(());
+        }
+        let mut inputs = vec![0u64; self.endpoints.len()];
+        self.ports.iter().for_each(|port| inputs[port.far as usize] += 1);
+        let nodes = inputs.iter().zip(&self.endpoints).filter(|(_, endpoint)| !**endpoint);
+        let ports = shared.ports.map_or(nodes.map(|(inputs, _)| *inputs).max().unwrap_or(0), u64::from);
+        let aside = ports.saturating_mul(shared.headroom.saturating_add(shared.reserve));
+        if matches!(shared.threshold, Threshold::Dynamic { .. }) && aside >= shared.size {
+            let most = (shared.size / ports.max(1)).saturating_sub(shared.reserve);
+            return Err(SpecError::Aside { aside, size: shared.size, most });
+        }
+        Ok(())
+    }
+}

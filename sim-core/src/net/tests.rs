@@ -1,0 +1,102 @@
+//! Networks of packets against closed forms and against figures of public packet-level simulators.
+
+mod peers;
+mod wire;
+
+use super::spec::*;
+use crate::network::Forwarding;
+use crate::queue::radix::RadixStore;
+use crate::units::{Rate, Span, Time};
+
+pub(super) type Run = super::PacketRun<RadixStore>;
+
+pub(super) fn red_off(lossless: bool) -> ClassSpec {
+    ClassSpec { priority: 0, weight: 1, lossless, marking: Marking::Off }
+}
+
+/// Nodes and pairs of links between them, all alike.
+pub(super) struct Fabric {
+    pub(super) endpoints: Vec<bool>,
+    pub(super) ports: Vec<PortSpec>,
+    pub(super) rate: Rate,
+    pub(super) latency: Span,
+    pub(super) forwarding: Forwarding,
+}
+
+impl Fabric {
+    pub(super) fn new(endpoints: usize, nodes: usize, gbit: u64, latency: Span) -> Self {
+        let endpoints = (0..endpoints + nodes).map(|node| node < endpoints).collect();
+        Self { endpoints, ports: Vec::new(), rate: Rate::gbit(gbit), latency, forwarding: Forwarding::StoreAndForward }
+    }
+
+    pub(super) fn join(&mut self, a: usize, b: usize) {
+        let first = self.ports.len() as u32;
+        for (near, far, twin) in [(a, b, first + 1), (b, a, first)] {
+            self.ports.push(PortSpec {
+                rate: self.rate,
+                latency: self.latency,
+                near: near as u32,
+                far: far as u32,
+                twin,
+                forwarding: self.forwarding,
+                lose_every: 0,
+            });
+        }
+    }
+
+    /// The links along nodes, and back.
+    pub(super) fn path(&self, nodes: &[usize]) -> (Vec<u32>, Vec<u32>) {
+        let find = |a: usize, b: usize| {
+            let same = |port: &PortSpec| port.near as usize == a && port.far as usize == b;
+            self.ports.iter().position(same).unwrap() as u32
+        };
+        let forth: Vec<u32> = nodes.windows(2).map(|pair| find(pair[0], pair[1])).collect();
+        let back = nodes.windows(2).rev().map(|pair| find(pair[1], pair[0])).collect();
+        (forth, back)
+    }
+
+    pub(super) fn spec(&self, overhead: u32, flow_control: FlowControlSpec) -> NetSpec {
+        NetSpec {
+            seed: 1,
+            mtu: 4096,
+            overhead,
+            control_size: 64,
+            endpoints: self.endpoints.clone(),
+            ports: self.ports.clone(),
+            classes: vec![red_off(true)],
+            flow_control,
+            inputs: Inputs::Fifo,
+            stall_check: Span::from_us(1_000),
+            watchdog: None,
+        }
+    }
+}
+
+/// `hosts` endpoints at one node.
+pub(super) fn star(hosts: usize, gbit: u64) -> Fabric {
+    let mut fabric = Fabric::new(hosts, 1, gbit, Span::from_us(1));
+    (0..hosts).for_each(|host| fabric.join(host, hosts));
+    fabric
+}
+
+/// 64 endpoints at 8 leaves under 8 spines.
+pub(super) fn leaf_spine(gbit: u64) -> Fabric {
+    let mut fabric = Fabric::new(64, 16, gbit, Span::from_us(1));
+    (0..64).for_each(|host| fabric.join(host, 64 + host / 8));
+    for leaf in 64..72 {
+        (72..80).for_each(|spine| fabric.join(leaf, spine));
+    }
+    fabric
+}
+
+/// Completion times at the senders in microseconds, sorted.
+pub(super) fn acked_us(flows: &[super::FlowOutcome]) -> Vec<f64> {
+    let mut times: Vec<Time> = flows.iter().map(|flow| flow.acked_at).collect();
+    times.sort();
+    times.iter().map(|at| at.as_us()).collect()
+}
+
+#[track_caller]
+pub(super) fn near(got: f64, want: f64, share: f64) {
+    assert!((got - want).abs() <= want.abs() * share, "{got} for {want}");
+}
