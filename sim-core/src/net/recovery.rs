@@ -85,10 +85,12 @@ impl Net {
         state.rate.controller().on_mark(now, 0);
         let una = state.una;
         if state.how.recovery == Recovery::Selective {
-            let again = &mut self.messages[qp as usize].again;
-            if again.front() != Some(&una) {
-                again.push_front(una);
-            }
+            // Of all that was sent, what the receiver does not have, as its reports have told by now.
+            let (expected, top) = (state.expected, state.nxt);
+            let messages = &mut self.messages[qp as usize];
+            let seen =
+                |psn: u32| psn < expected || messages.seen.get((psn - expected) as usize).copied().unwrap_or(false);
+            messages.again = (una..top).filter(|psn| !seen(*psn)).collect();
         } else {
             self.qps[qp as usize].gap = false;
             self.go_back(qp, una);

@@ -1,5 +1,10 @@
 //! Networks of packets against closed forms and against figures of public packet-level simulators.
 
+mod credits;
+mod deadlock;
+mod loss;
+mod marks;
+mod pauses;
 mod peers;
 mod wire;
 
@@ -99,4 +104,26 @@ pub(super) fn acked_us(flows: &[super::FlowOutcome]) -> Vec<f64> {
 #[track_caller]
 pub(super) fn near(got: f64, want: f64, share: f64) {
     assert!((got - want).abs() <= want.abs() * share, "{got} for {want}");
+}
+
+impl Fabric {
+    /// Runs queue pairs along `paths` with endless messages; their shares of the line between two instants.
+    pub(super) fn shares(&self, spec: NetSpec, paths: &[(&[usize], u8)], from: Time, to: Time) -> Vec<f64> {
+        let full = f64::from(spec.mtu + spec.overhead);
+        let mut run = Run::new(spec).unwrap();
+        for (nodes, class) in paths {
+            let (forth, back) = self.path(nodes);
+            let how = FlowSpec { class: *class, ack_every: 1 << 20, ..FlowSpec::default() };
+            let flow = run.open(&forth, &back, how, crate::rate_control::AnyRateControl::default()).unwrap();
+            run.post(flow, 1 << 40);
+        }
+        assert!(run.run(from));
+        let before = run.outcome().flows;
+        assert!(run.run(to));
+        let outcome = run.outcome();
+        assert_eq!(outcome.totals.drops, 0);
+        let line = to.since(from).as_ps() as f64 * self.rate.get() as f64 / 1e12;
+        let packets = outcome.flows.iter().zip(before).map(|(after, before)| after.arrived - before.arrived);
+        packets.map(|packets| packets as f64 * full / line).collect()
+    }
 }
