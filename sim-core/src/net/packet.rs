@@ -46,6 +46,8 @@ pub(super) struct Packet {
     pub(super) flags: u8,
     /// Links it has still to cross.
     pub(super) left: u8,
+    /// Of an acknowledgement: how many of the packets that it is the first to cover were marked.
+    pub(super) marked: u16,
 }
 
 /// All packets that are queued or on a wire.

@@ -281,8 +281,15 @@ impl Net {
         }
         let slot = if endpoint { self.next_packet(link, class, now, s) } else { self.dequeue(link, class, now) };
         let packet = &self.packets[slot];
-        let (from, wire) = (packet.from, packet.wire);
+        let (mut from, wire) = (packet.from, packet.wire);
         self.scheme.depart(link, class, wire);
+        if from != NONE && self.scheme.frees_at_start() {
+            let place = Place { node: self.ports[link as usize].near, from, class };
+            if let Some(signal) = self.scheme.release(place, wire) {
+                self.tell(signal, now, s);
+            }
+            from = NONE;
+        }
         let free = self.cross(link, slot, now, s);
         let port = &mut self.ports[link as usize];
         port.from = from;

@@ -9,7 +9,7 @@ use super::SpecError;
 use super::packet::NONE;
 use super::spec::FlowSpec;
 use super::{Net, Schedule};
-use crate::rate_control::AnyRateControl;
+use crate::rate_control::{AnyRateControl, RateControl as _};
 use crate::units::{PsPerByte, Time};
 
 /// Whether a queue pair may send.
@@ -168,8 +168,10 @@ impl Net {
         state.end = first.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
         let end = state.end;
         self.messages[qp as usize].queue.push_back(Message { first, end, last });
-        if first == state.una && state.state == State::Idle {
+        if first == state.una {
             state.progress = now;
+            state.rate.start(now);
+            state.pace = state.rate.pace();
         }
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);

@@ -5,7 +5,8 @@ use super::qp::State;
 use super::spec::{Notice, Recovery};
 use super::{Effect, NOTICE, Net, Schedule, word};
 use crate::event::Phase;
-use crate::units::{Bytes, Time};
+use crate::rate_control::{Ack, RateControl as _};
+use crate::units::Time;
 
 impl Net {
     /// A data packet is at its endpoint.
@@ -67,11 +68,11 @@ impl Net {
         state.owed += 1;
         state.owed_marked += u32::from(marked);
         if state.owed >= state.how.ack_every || complete || psn < expected {
-            let echo = matches!(state.how.notice, Notice::Echo) && state.owed_marked > 0;
+            let marked = u16::try_from(state.owed_marked).unwrap_or(u16::MAX);
             let upto = state.expected;
             state.owed = 0;
             state.owed_marked = 0;
-            self.send_control(qp, Kind::Ack, upto, if echo { MARKED } else { 0 }, sent, now, s);
+            self.send_control(qp, Kind::Ack, upto, marked, sent, now, s);
         }
     }
 
@@ -97,7 +98,7 @@ impl Net {
         qp: u32,
         kind: Kind,
         psn: u32,
-        flags: u8,
+        marked: u16,
         sent: Time,
         now: Time,
         s: &mut impl Schedule,
@@ -106,22 +107,23 @@ impl Net {
         let (at, left, class) = (state.back, state.back_hops, state.how.class);
         state.outcome.notices += u64::from(kind == Kind::Notice);
         let wire = self.spec.control_size;
-        let packet = Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags, left };
+        let packet =
+            Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags: 0, left, marked };
         let slot = self.packets.take(packet);
         self.express(self.routes[at as usize], slot, now, s);
     }
 
     /// A control packet is at the sending end.
     pub(super) fn control_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
-        let Packet { qp, psn, kind, flags, sent, .. } = self.packets[slot];
+        let Packet { qp, psn, kind, marked, sent, .. } = self.packets[slot];
         self.packets.give(slot);
         match kind {
-            Kind::Ack => self.acknowledged(qp, psn, flags & MARKED != 0, sent, now, s),
-            Kind::Nak => self.missing(qp, psn, now, s),
+            Kind::Ack => self.acknowledged(qp, psn, marked, sent, now, s),
+            Kind::Nak => self.missing(qp, psn, sent, now, s),
             Kind::Notice => {
                 self.totals.notices += 1;
                 if self.qps[qp as usize].una < self.qps[qp as usize].end {
-                    self.qps[qp as usize].rate.controller().on_mark(now, 1);
+                    self.qps[qp as usize].rate.on_notice(now);
                     self.rate_changed(qp, now, s);
                 }
             }
@@ -130,7 +132,15 @@ impl Net {
     }
 
     /// All before `psn` has arrived.
-    pub(super) fn acknowledged(&mut self, qp: u32, psn: u32, echo: bool, sent: Time, now: Time, s: &mut impl Schedule) {
+    pub(super) fn acknowledged(
+        &mut self,
+        qp: u32,
+        psn: u32,
+        marked: u16,
+        sent: Time,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
         let state = &mut self.qps[qp as usize];
         let messages = &mut self.messages[qp as usize];
         if psn > state.una {
@@ -142,10 +152,11 @@ impl Net {
             if state.nxt < psn {
                 state.nxt = psn;
             }
-            let bytes = u64::from(packets) * u64::from(self.spec.mtu);
+            let mut bytes = u64::from(packets) * u64::from(self.spec.mtu);
             while let Some(message) = messages.queue.front()
                 && message.end <= psn
             {
+                bytes -= u64::from(self.spec.mtu - message.last);
                 messages.queue.pop_front();
                 messages.sending = messages.sending.saturating_sub(1);
                 messages.receiving -= 1;
@@ -155,14 +166,16 @@ impl Net {
             while messages.again.front().is_some_and(|again| *again < psn) {
                 messages.again.pop_front();
             }
-            state.rate.controller().on_ack(now, Bytes::new(bytes), now.since(sent));
+            let ack = Ack { bytes, packets, marked: u32::from(marked), rtt: now.since(sent), telemetry: &[] };
+            state.rate.on_ack(now, &ack);
         }
         if state.una >= state.end {
+            state.rate.stop(now);
             return;
         }
-        if echo {
+        if marked > 0 && state.how.notice == Notice::Echo {
             self.totals.notices += 1;
-            state.rate.controller().on_mark(now, 1);
+            state.rate.on_notice(now);
         }
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);

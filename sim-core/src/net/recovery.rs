@@ -4,20 +4,23 @@ use super::qp::State;
 use super::spec::Recovery;
 use super::{Effect, Net, Schedule, TIMEOUT, word};
 use crate::event::Phase;
+use crate::rate_control::RateControl as _;
 use crate::units::Time;
 
 impl Net {
     /// The receiver misses packet `psn`. All before has arrived, unless losses are mended one by one.
-    pub(super) fn missing(&mut self, qp: u32, psn: u32, now: Time, s: &mut impl Schedule) {
+    pub(super) fn missing(&mut self, qp: u32, psn: u32, sent: Time, now: Time, s: &mut impl Schedule) {
         let recovery = self.qps[qp as usize].how.recovery;
         if recovery == Recovery::Selective {
             if psn < self.qps[qp as usize].una {
                 return;
             }
             self.messages[qp as usize].again.push_back(psn);
+            self.qps[qp as usize].rate.on_loss(now, false);
         } else {
-            self.acknowledged(qp, psn, false, now, now, s);
+            self.acknowledged(qp, psn, 0, sent, now, s);
             self.go_back(qp, psn);
+            self.qps[qp as usize].rate.on_loss(now, false);
         }
         self.after_loss(qp, now, s);
     }
@@ -82,7 +85,7 @@ impl Net {
             return;
         }
         state.progress = now;
-        state.rate.controller().on_mark(now, 0);
+        state.rate.on_loss(now, true);
         let una = state.una;
         if state.how.recovery == Recovery::Selective {
             // Of all that was sent, what the receiver does not have, as its reports have told by now.

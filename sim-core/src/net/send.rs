@@ -4,6 +4,7 @@ use super::packet::{Kind, NONE, Packet, RESENT};
 use super::qp::State;
 use super::{Net, RATE_TIMER, Schedule, word};
 use crate::event::Phase;
+use crate::rate_control::RateControl as _;
 use crate::units::{Bytes, Time};
 
 impl Net {
@@ -29,7 +30,7 @@ impl Net {
             state.armed = Time::MAX;
             return false;
         }
-        let window = state.rate.controller().window().get();
+        let window = state.rate.window();
         if window != u64::MAX {
             let out = u64::from(state.nxt - state.una) * full;
             if out > 0 && out + full > window {
@@ -114,7 +115,7 @@ impl Net {
         state.last_wire = wire;
         state.outcome.resent += u64::from(resent);
         let (route, hops, cut) = (state.route, state.hops, state.cut);
-        state.rate.controller().on_send(start, Bytes::new(u64::from(wire)));
+        state.rate.on_send(start, wire);
         let crossed = state.nxt >= cut && cut < state.end;
         if crossed {
             self.find_message(qp);
@@ -133,6 +134,7 @@ impl Net {
             class,
             flags,
             left: hops,
+            marked: 0,
         });
         if self.qps[qp as usize].how.timeout.is_some() {
             self.time(qp, start, s);
@@ -170,7 +172,7 @@ impl Net {
     #[inline]
     fn arm_rate_timer(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
         let state = &mut self.qps[qp as usize];
-        let due = state.rate.controller().next_timer().unwrap_or(Time::MAX);
+        let due = state.rate.next_timer();
         if due < state.timer {
             state.timer = due.max(now);
             s.at(state.timer, word(Phase::Timer, RATE_TIMER, qp));
@@ -187,8 +189,8 @@ impl Net {
         if state.una >= state.end || state.state == State::Failed {
             return;
         }
-        if state.rate.controller().next_timer().is_some_and(|due| due <= now) {
-            state.rate.controller().on_timer(now);
+        if state.rate.next_timer() <= now {
+            state.rate.on_timer(now);
         }
         self.rate_changed(qp, now, s);
     }

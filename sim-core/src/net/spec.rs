@@ -145,6 +145,18 @@ pub struct SharedSpec {
     pub lossy_limit: u64,
     /// The frame that asks for a pause or ends it.
     pub pause: PauseSpec,
+    /// When a packet's room is free again.
+    pub freed: Freed,
+}
+
+/// When the room of a packet that leaves is free again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freed {
+    /// When its tail has left.
+    #[default]
+    AtEnd,
+    /// When it begins to leave, as simulators have it that give a packet back whole to the wire.
+    AtStart,
 }
 
 /// When an input of a lossless class is paused.

@@ -1,6 +1,7 @@
 //! Networks of packets against closed forms and against figures of public packet-level simulators.
 
 mod credits;
+mod dcqcn;
 mod deadlock;
 mod loss;
 mod marks;

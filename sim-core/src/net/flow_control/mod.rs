@@ -112,6 +112,12 @@ impl Scheme {
         }
     }
 
+    /// Whether a packet's room is free as soon as it begins to leave.
+    #[inline]
+    pub(super) fn frees_at_start(&self) -> bool {
+        matches!(self, Self::Shared(s) if s.frees_at_start())
+    }
+
     /// Whether endpoints account for what they take, too.
     #[inline]
     pub(super) fn counts_endpoints(&self) -> bool {

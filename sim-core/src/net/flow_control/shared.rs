@@ -6,7 +6,7 @@
 //! fills its headroom and pauses what feeds it.
 
 use super::{Admit, Place, Signal, Tell};
-use crate::net::spec::{NetSpec, SharedSpec, Threshold};
+use crate::net::spec::{Freed, NetSpec, SharedSpec, Threshold};
 
 /// What an input holds of a class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +74,11 @@ impl Shared {
         let pause = self.spec.pause;
         let (port, class) = (at.from, at.class);
         Signal { port, class, tell, wire: pause.wire, acts_after: pause.acts_after, extra: pause.response }
+    }
+
+    #[inline]
+    pub(super) fn frees_at_start(&self) -> bool {
+        self.spec.freed == Freed::AtStart
     }
 
     #[inline]

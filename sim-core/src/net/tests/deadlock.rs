@@ -13,6 +13,7 @@ fn flow_control() -> FlowControlSpec {
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
         pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        freed: Freed::AtEnd,
     })
 }
 

@@ -55,6 +55,7 @@ fn lossy<S: Store>(recovery: Recovery) -> (NetOutcome, u64) {
             lossy_alpha: 1 << 16,
             lossy_limit: 200_000,
             pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+            freed: Freed::AtEnd,
         }),
     );
     spec.classes[0].lossless = false;

@@ -15,6 +15,7 @@ fn paused(headroom: u64) -> FlowControlSpec {
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
         pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        freed: Freed::AtEnd,
     })
 }
 
