@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::net::NetOutcome;
-use crate::rate_control::{AnyRateControl, Dcqcn, DcqcnParams};
+use crate::rate_control::{AnyRateControl, Dcqcn, DcqcnFirmware, DcqcnFirmwareParams, DcqcnParams};
 
 /// "Set D": endpoints at one node, 40 Gb/s, 1000 + 48 B, thresholds of 5 and 200 KB and 1 %, 12 MiB.
 fn forty(senders: usize) -> (Fabric, NetSpec) {
@@ -34,6 +34,17 @@ fn paper(line: u64) -> AnyRateControl {
     Dcqcn::new(Rate::gbit(line), Arc::new(DcqcnParams::paper())).into()
 }
 
+/// The paper's timers with the rule of firmware for the target, as the reference figures of set D have it.
+fn firmware() -> AnyRateControl {
+    let mut params = DcqcnFirmwareParams::simulated(Rate::gbit(40));
+    (params.alpha_timer, params.cut_gate) = (Span::from_us(50), Span::from_us(50));
+    (params.recovery.timer, params.recovery.threshold) = (Span::from_us(55), 5);
+    (params.recovery.additive, params.recovery.hyper) =
+        (Rate::bytes_per_sec(5_000_000), Rate::bytes_per_sec(25_000_000));
+    params.recovery.min = Rate::bytes_per_sec(1_250_000);
+    DcqcnFirmware::new(Rate::gbit(40), Arc::new(params)).into()
+}
+
 fn notices() -> FlowSpec {
     FlowSpec {
         notice: Notice::Packet { interval: Span::from_us(50), delay: Span::ZERO },
@@ -47,13 +58,14 @@ fn ms(ms: u64) -> Time {
 }
 
 /// Long flows to one receiver, seen between two instants: their rates in Gb/s and the mean depth of the queue.
-fn long_flows(senders: usize, each: usize, from: Time, to: Time) -> (Vec<f64>, f64, NetOutcome) {
+fn long_flows(senders: usize, each: usize, how: FlowSpec, rate: &AnyRateControl) -> (Vec<f64>, f64, NetOutcome) {
+    let (from, to) = (ms(30), ms(80));
     let (fabric, spec) = forty(senders);
     let mut run = Run::new(spec).unwrap();
     for sender in 1..=senders {
         for _ in 0..each {
             let (forth, back) = fabric.path(&[sender, senders + 1, 0]);
-            let flow = run.open(&forth, &back, notices(), paper(40)).unwrap();
+            let flow = run.open(&forth, &back, how, rate.clone()).unwrap();
             run.post(flow, 1 << 40);
         }
     }
@@ -73,28 +85,34 @@ fn long_flows(senders: usize, each: usize, from: Time, to: Time) -> (Vec<f64>, f
 
 #[test]
 fn q1_two_flows_come_to_fair_rates() {
-    let (rates, _, _) = long_flows(2, 1, ms(30), ms(80));
+    let (rates, _, _) = long_flows(2, 1, notices(), &paper(40));
     rates.iter().for_each(|rate| near(*rate, 20.0, 0.1));
     assert!(rates.iter().sum::<f64>() >= 0.97 * 40.0, "{rates:?}");
 }
 
 #[test]
 fn q2_q3_standing_queues() {
+    // The rule of firmware stands higher; public simulators have 41, 83, 125 and 119 KB.
+    let how = FlowSpec { retime: false, ..FlowSpec::default() };
     for (senders, fluid) in [(2, 20.2), (4, 41.8), (8, 93.8), (10, 122.6)] {
-        let (_, depth, outcome) = long_flows(senders, 1, ms(30), ms(80));
+        let (_, shipped, _) = long_flows(senders, 1, how, &firmware());
+        eprintln!("{senders}: firmware {shipped:.0}");
+        assert!((0.5 * fluid..2.5 * fluid).contains(&(shipped / 1e3)), "{senders} flows: {shipped} for {fluid} KB");
+        let (_, depth, outcome) = long_flows(senders, 1, notices(), &paper(40));
         eprintln!("{senders}: {depth:.0} for {fluid}");
         assert!((0.5 * fluid..2.5 * fluid).contains(&(depth / 1e3)), "{senders} flows: {depth} for {fluid} KB");
         assert_eq!(outcome.totals.drops, 0);
     }
-    let (_, depth, _) = long_flows(16, 1, ms(30), ms(80));
+    let (_, depth, _) = long_flows(16, 1, notices(), &paper(40));
     assert!((60_000.0..200_000.0).contains(&depth), "{depth}");
 }
 
 #[test]
 fn q5_160_flows_never_drain() {
-    let (_, depth, outcome) = long_flows(8, 20, ms(30), ms(80));
+    let how = FlowSpec { retime: false, ..FlowSpec::default() };
+    let (_, depth, outcome) = long_flows(8, 20, how, &firmware());
     eprintln!("160 flows: {depth} pauses {}", outcome.totals.pauses);
-    assert!(depth >= 4e6 && outcome.totals.pauses > 10_000 && outcome.totals.drops == 0);
+    assert!(depth >= 4e6 && outcome.totals.pauses > 20_000 && outcome.totals.drops == 0);
 }
 
 #[test]
