@@ -14,6 +14,7 @@ mod counters;
 mod flow_control;
 mod marking;
 mod packet;
+mod paths;
 mod port;
 mod qp;
 mod receive;
@@ -120,6 +121,9 @@ pub enum SpecError {
     /// A queue pair's route is empty, too long, or begins elsewhere than at an endpoint.
     #[error("the route of a queue pair is empty, too long or does not join two endpoints")]
     Route,
+    /// A queue pair whose packets may overtake each other takes each gap for a loss.
+    #[error("paths that reorder packets need a receiver that keeps what comes early (selective recovery)")]
+    Reorders,
     /// A class that is not there.
     #[error("there is no class {0}")]
     NoClass(u8),
@@ -140,6 +144,7 @@ pub struct Net {
     qps: Vec<Qp>,
     messages: Vec<qp::Messages>,
     routes: Vec<u32>,
+    hops: paths::NextHops,
     counters: Vec<PortCounters>,
     totals: Totals,
     stall: stall::Stall,
@@ -184,6 +189,7 @@ impl Net {
             qps: Vec::new(),
             messages: Vec::new(),
             routes: Vec::new(),
+            hops: paths::NextHops::default(),
             counters: vec![PortCounters::default(); links * classes],
             totals: Totals::default(),
             stall: stall::Stall::default(),

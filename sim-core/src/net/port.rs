@@ -151,7 +151,7 @@ impl Net {
             self.data_arrived(slot, now, s);
             return;
         }
-        let next = self.routes[at as usize];
+        let next = self.next_link(slot, far, now);
         self.enqueue(next, slot, place, wire, now, s);
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::SpecError;
 use super::packet::NONE;
-use super::spec::FlowSpec;
+use super::spec::{FlowSpec, Paths, Recovery};
 use super::{Net, Schedule};
 use crate::rate_control::{AnyRateControl, RateControl as _};
 use crate::units::{PsPerByte, Time};
@@ -80,8 +80,9 @@ pub(super) struct Qp {
     /// When something was acknowledged last, or the first packet since an idle time was sent.
     pub(super) progress: Time,
     pub(super) timing: bool,
-    pub(super) tries: u8,
-    /// Receiver: the next packet in order, one past the last seen, and whether its absence was reported.
+    pub(super) tries: u16,
+    /// Receiver: the next packet in order, one past the last whose absence would have been reported,
+    /// and whether it was.
     pub(super) expected: u32,
     pub(super) seen_to: u32,
     pub(super) gap: bool,
@@ -90,6 +91,9 @@ pub(super) struct Qp {
     pub(super) owed_marked: u32,
     /// When a notice may be sent next.
     pub(super) notice_from: Time,
+    /// The endpoint where it ends, and where its choices of a path stand.
+    pub(super) end_node: u32,
+    pub(super) flowlet: super::paths::Flowlet,
     pub(super) how: FlowSpec,
     pub(super) rate: AnyRateControl,
     pub(super) outcome: super::FlowOutcome,
@@ -112,9 +116,18 @@ impl Net {
                 (chained && ends).then_some((near, far))
             })
         };
-        match (joins(route), joins(back)) {
-            (Some((a, b)), Some((c, d))) if (a, b) == (d, c) => {}
+        let end_node = match (joins(route), joins(back)) {
+            (Some((a, b)), Some((c, d))) if (a, b) == (d, c) => b,
             _ => return Err(SpecError::Route),
+        };
+        if !matches!(how.paths, Paths::Pinned | Paths::Flowlet { .. }) && how.recovery != Recovery::Selective {
+            return Err(SpecError::Reorders);
+        }
+        if how.paths != Paths::Pinned {
+            self.hops.toward(end_node, &self.spec);
+            if self.hops.length(route[0], end_node, &self.spec) != route.len() {
+                return Err(SpecError::Route);
+            }
         }
         if how.class >= self.classes {
             return Err(SpecError::NoClass(how.class));
@@ -150,6 +163,8 @@ impl Net {
             owed: 0,
             owed_marked: 0,
             notice_from: Time::ZERO,
+            end_node,
+            flowlet: super::paths::Flowlet::default(),
             how,
             rate,
             outcome: super::FlowOutcome::default(),

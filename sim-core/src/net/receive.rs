@@ -51,10 +51,14 @@ impl Net {
                     messages.seen.resize(ahead + 1, false);
                 }
                 messages.seen[ahead] = true;
-                let missing = state.seen_to..psn;
-                state.seen_to = state.seen_to.max(psn + 1);
-                for psn in missing {
-                    self.send_control(qp, Kind::Nak, psn, 0, sent, now, s);
+                // All that was sent long enough before this one must be there.
+                let upto = (psn + 1).saturating_sub(state.how.reorder);
+                let from = state.seen_to.max(expected);
+                state.seen_to = state.seen_to.max(upto);
+                for missing in from..upto {
+                    if !self.messages[qp as usize].seen[(missing - expected) as usize] {
+                        self.send_control(qp, Kind::Nak, missing, 0, sent, now, s);
+                    }
                 }
             } else if !state.gap {
                 state.gap = true;

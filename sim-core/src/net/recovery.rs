@@ -79,8 +79,8 @@ impl Net {
             return;
         }
         state.outcome.timeouts += 1;
-        state.tries += 1;
-        if state.tries > state.how.retries {
+        state.tries = state.tries.saturating_add(1);
+        if state.tries > u16::from(state.how.retries) {
             self.fail(qp);
             return;
         }

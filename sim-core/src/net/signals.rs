@@ -49,17 +49,11 @@ impl Net {
 
     /// Takes in credits that have arrived; whether the packet may go now. If not, the port will be called.
     pub(super) fn catch_up(&mut self, link: u32, class: u8, wire: u32, now: Time, s: &mut impl Schedule) -> bool {
-        let told = &mut self.told[link as usize];
-        let Scheme::Credits(credits) = &mut self.scheme else { return true };
-        while let Some((at, class, Tell::Credit(limit))) = told.queue.front().copied()
-            && at <= now
-        {
-            credits.advertised(link, class, limit);
-            told.queue.pop_front();
-        }
-        if credits.may_send(link, class, wire) {
+        self.take_credits(link, now);
+        if self.scheme.may_send(link, class, wire) {
             return true;
         }
+        let told = &mut self.told[link as usize];
         if let Some((at, ..)) = told.queue.front()
             && !told.called
         {
@@ -69,25 +63,32 @@ impl Net {
         false
     }
 
+    /// Takes in the credits that have arrived; the classes that they are for are held no longer.
+    fn take_credits(&mut self, link: u32, now: Time) {
+        let Scheme::Credits(credits) = &mut self.scheme else { return };
+        let told = &mut self.told[link as usize];
+        let mut heard = 0u16;
+        while let Some((at, class, Tell::Credit(limit))) = told.queue.front().copied()
+            && at <= now
+        {
+            credits.advertised(link, class, limit);
+            heard |= 1 << class;
+            told.queue.pop_front();
+        }
+        let port = &mut self.ports[link as usize];
+        let opened = port.stopped & heard;
+        port.stopped &= !heard;
+        for class in (0..self.classes).filter(|class| opened >> class & 1 != 0) {
+            self.released(link, class, now);
+        }
+    }
+
     /// A signal is at a port.
     pub(super) fn signalled(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
         let told = &mut self.told[link as usize];
-        if let Scheme::Credits(credits) = &mut self.scheme {
+        if let Scheme::Credits(_) = self.scheme {
             told.called = false;
-            let mut heard = 0u16;
-            while let Some((at, class, Tell::Credit(limit))) = told.queue.front().copied()
-                && at <= now
-            {
-                credits.advertised(link, class, limit);
-                heard |= 1 << class;
-                told.queue.pop_front();
-            }
-            let port = &mut self.ports[link as usize];
-            let opened = port.stopped & heard;
-            port.stopped &= !heard;
-            for class in (0..self.classes).filter(|class| opened >> class & 1 != 0) {
-                self.released(link, class, now);
-            }
+            self.take_credits(link, now);
             self.kick(link, now, s);
             // Whoever is still held by another class's lack waits for the next one.
             let told = &mut self.told[link as usize];

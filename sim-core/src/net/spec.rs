@@ -217,6 +217,11 @@ pub struct FlowSpec {
     pub timeout: Option<Span>,
     /// Timeouts in a row after which it gives up.
     pub retries: u8,
+    /// Who chooses its path.
+    pub paths: Paths,
+    /// With selective recovery: a packet is missing once one has come that was sent so many after it. More than the packets
+    /// that paths reorder; [`u32::MAX`]: only timeouts tell.
+    pub reorder: u32,
 }
 
 impl Default for FlowSpec {
@@ -229,8 +234,30 @@ impl Default for FlowSpec {
             retime: true,
             timeout: None,
             retries: 7,
+            paths: Paths::Pinned,
+            reorder: 1,
         }
     }
+}
+
+/// Who chooses a path. All but the first are choices at nodes among the links of shortest ways; those that choose for each
+/// packet may reorder, so the receiver has to keep what comes early ([`Recovery::Selective`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paths {
+    /// The route that was given.
+    #[default]
+    Pinned,
+    /// Each packet takes the link of the shortest queue that is not held; equals by chance.
+    LeastQueue,
+    /// Each packet takes the next link.
+    RoundRobin,
+    /// Each packet takes a link by chance.
+    Spray,
+    /// As `LeastQueue`, but a packet follows the last one that came less than `gap` before it.
+    Flowlet {
+        /// The pause after which a new link may be taken.
+        gap: Span,
+    },
 }
 
 /// What is done about losses.

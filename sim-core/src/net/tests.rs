@@ -5,8 +5,10 @@ mod dcqcn;
 mod deadlock;
 mod loss;
 mod marks;
+mod paths;
 mod pauses;
 mod peers;
+mod properties;
 mod wire;
 
 use super::spec::*;
