@@ -127,8 +127,13 @@ impl Net {
             return self.hops.members[hops.start];
         }
         let classes = self.classes as usize;
-        let queues = &self.queues;
-        let stopped = |link: u32| self.ports[link as usize].stopped >> class & 1 != 0;
+        let (ports, queues) = (&self.ports, &self.queues);
+        // Held links last; else by what waits and what is being sent.
+        let depth = |link: &u32| {
+            let port = &ports[*link as usize];
+            let serving = if port.free > now { u64::from(port.wire) } else { 0 };
+            (port.stopped >> class & 1 != 0, queues[*link as usize * classes + class as usize].bytes + serving)
+        };
         let turn = self.hops.turns[node as usize];
         let seed = self.spec.seed;
         let stream = &mut self.hops.draws[node as usize];
@@ -137,10 +142,8 @@ impl Net {
             (((stream.next_u64() >> 32) * n) >> 32) as usize
         };
         let members = &self.hops.members[hops.clone()];
-        // The least queued bytes, links that are not held first; equals by chance, since nodes that take turns fall into step
-        // and meet behind the next one.
+        // Equals by chance: nodes that take turns fall into step and meet behind the next one.
         let mut least = || {
-            let depth = |link: &u32| (stopped(*link), queues[*link as usize * classes + class as usize].bytes);
             let least = members.iter().map(depth).min();
             let equals = || members.iter().enumerate().filter(|(_, link)| Some(depth(link)) == least);
             equals().nth(draw(equals().count() as u64)).map_or(0, |(at, _)| at)

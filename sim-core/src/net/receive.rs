@@ -69,7 +69,8 @@ impl Net {
             state.outcome.duplicates += 1;
         }
         let state = &mut self.qps[qp as usize];
-        state.owed += 1;
+        // A packet that fills a gap stands for those that waited behind it.
+        state.owed += (state.expected - expected).max(1);
         state.owed_marked += u32::from(marked);
         if state.owed >= state.how.ack_every || complete || psn < expected {
             let marked = u16::try_from(state.owed_marked).unwrap_or(u16::MAX);

@@ -76,7 +76,6 @@ fn i3_a_victim_has_the_blocked_share_on_the_same_lane_and_its_own_on_another() {
         let paths: [(&[usize], u8); 5] =
             [(&[1, 7, 8, 6], lane), (&[0, 7, 8, 5], 0), (&[2, 8, 5], 0), (&[3, 8, 5], 0), (&[4, 8, 5], 0)];
         let shares = fabric.shares(spec, &paths, Time::from_ps(500_000_000), Time::from_ps(2_000_000_000));
-        eprintln!("lane {lane}: {shares:?}");
         near(shares[0], victim, 0.05);
         shares[1..].iter().for_each(|share| near(*share, 0.25, 0.05));
     }

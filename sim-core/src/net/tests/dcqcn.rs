@@ -96,10 +96,8 @@ fn q2_q3_standing_queues() {
     let how = FlowSpec { retime: false, ..FlowSpec::default() };
     for (senders, fluid) in [(2, 20.2), (4, 41.8), (8, 93.8), (10, 122.6)] {
         let (_, shipped, _) = long_flows(senders, 1, how, &firmware());
-        eprintln!("{senders}: firmware {shipped:.0}");
         assert!((0.5 * fluid..2.5 * fluid).contains(&(shipped / 1e3)), "{senders} flows: {shipped} for {fluid} KB");
         let (_, depth, outcome) = long_flows(senders, 1, notices(), &paper(40));
-        eprintln!("{senders}: {depth:.0} for {fluid}");
         assert!((0.5 * fluid..2.5 * fluid).contains(&(depth / 1e3)), "{senders} flows: {depth} for {fluid} KB");
         assert_eq!(outcome.totals.drops, 0);
     }
@@ -111,7 +109,6 @@ fn q2_q3_standing_queues() {
 fn q5_160_flows_never_drain() {
     let how = FlowSpec { retime: false, ..FlowSpec::default() };
     let (_, depth, outcome) = long_flows(8, 20, how, &firmware());
-    eprintln!("160 flows: {depth} pauses {}", outcome.totals.pauses);
     assert!(depth >= 4e6 && outcome.totals.pauses > 20_000 && outcome.totals.drops == 0);
 }
 

@@ -79,7 +79,6 @@ fn q6_q7_q8_incasts_with_pauses_alone() {
     ];
     for (senders, mib, gbit, instant, want) in rows {
         let outcome = incast(senders, mib << 20, gbit, instant);
-        eprintln!("{}", line(&format!("{senders} x {mib} MiB at {gbit}, instant {instant}"), &outcome));
         let got = figures(&outcome);
         let got = [got.0, got.1, got.2 as f64, got.3 as f64, got.4 as f64];
         for (i, tolerance) in [0.05, 0.05, 0.15, 0.15, 0.15].into_iter().enumerate() {
@@ -165,7 +164,6 @@ fn incasts_with_marks_and_a_dynamic_threshold() {
     for (senders, mib, paper, want) in rows {
         let name = format!("{senders} senders, {mib} MiB, paper {paper}");
         let outcomes: Vec<_> = (1..=8).map(|seed| marked_incast(senders, 1 << 20, mib, seed, paper)).collect();
-        outcomes.iter().for_each(|outcome| eprintln!("{}", line(&name, outcome)));
         let of = |what: fn((f64, f64, u64, u64, u64)) -> f64| outcomes.iter().map(move |o| what(figures(o)));
         holds(&name, of(|f| f.0), want[0], 0.05);
         holds(&name, of(|f| f.1), want[1], 0.05);
@@ -230,7 +228,6 @@ fn e5_all_to_all_of_64_kib_with_marks() {
         spec.seed = seed;
         let how = FlowSpec { retime: false, ..FlowSpec::default() };
         let (outcome, _) = all_to_all(64 << 10, seed, spec, how, &firmware(false));
-        eprintln!("{}", line("all-to-all with marks", &outcome));
         assert_eq!((outcome.totals.data_hops, outcome.totals.drops), (243_712, 0));
         last.push(figures(&outcome).1);
         assert!((1.15 * 335.0..1.40 * 335.0).contains(&figures(&outcome).1), "{last:?}");
