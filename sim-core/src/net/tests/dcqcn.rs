@@ -149,3 +149,40 @@ fn d4_a_notice_is_of_one_flow_alone() {
     assert!(flows[0].notices > 0 && flows[2].notices == 0);
     assert_eq!(flows[2].delivered_at, Time::from_ps(8_001 * 209_600 + 2_000_000));
 }
+
+/// Shares of the line of four senders to endpoint 0: 1 at its own node, 2, 3 and 4 over `uplinks` others.
+fn parking(uplinks: usize) -> Vec<f64> {
+    let mut fabric = Fabric::new(5, 2 + uplinks, 40, Span::from_us(1));
+    for (host, node) in [(0, 5), (1, 5), (2, 6), (3, 6), (4, 6)] {
+        fabric.join(host, node);
+    }
+    for uplink in 7..7 + uplinks {
+        fabric.join(6, uplink);
+        fabric.join(uplink, 5);
+    }
+    let mut spec = forty(1).1;
+    (spec.endpoints, spec.ports) = (fabric.endpoints.clone(), fabric.ports.clone());
+    spec.inputs = Inputs::RoundRobin;
+    let mut run = Run::new(spec).unwrap();
+    let last = 6 + uplinks;
+    for nodes in [vec![1, 5, 0], vec![2, 6, 7, 5, 0], vec![3, 6, 7, 5, 0], vec![4, 6, last, 5, 0]] {
+        let (forth, back) = fabric.path(&nodes);
+        let flow = run.open(&forth, &back, notices(), paper(40)).unwrap();
+        run.post(flow, 1 << 40);
+    }
+    assert!(run.run(ms(30)));
+    let before = run.outcome().flows;
+    assert!(run.run(ms(130)));
+    let after = run.outcome().flows;
+    let packets = before.iter().zip(after).map(|(before, after)| (after.arrived - before.arrived) as f64);
+    packets.map(|packets| packets * 1048.0 * 8.0 / 0.1 / 40e9).collect()
+}
+
+#[test]
+fn p7_rate_control_gives_all_senders_of_a_parking_lot_the_same() {
+    for uplinks in [1, 2] {
+        let shares = parking(uplinks);
+        shares.iter().for_each(|share| near(*share, 0.25, 0.15));
+        assert!(shares.iter().sum::<f64>() > 0.97, "{shares:?}");
+    }
+}
