@@ -101,6 +101,8 @@ impl<S: Store> PacketRun<S> {
                 return true;
             }
             self.events += 1;
+            // What the queue says to come soon is of no use here, and would pile up.
+            self.pending.soon().clear();
             self.net.handle(now, word, &mut self.pending);
             if !self.net.effects().is_empty() {
                 for effect in core::mem::take(self.net.effects()) {
