@@ -382,6 +382,78 @@ fn larger_sizes_can_be_left_out() {
 }
 
 #[test]
+fn a_log_all_of_whose_rows_are_left_out_is_a_failure_in_every_form() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "own.txt", 1.0);
+    let row = " 1073741824 268435456 float sum -1 5000.0 214.7 402.6 0 5000.0 214.7 402.6 0\n";
+    fs::write(dir.path().join("big.txt"), row).unwrap();
+    let most = ["--op", "all_reduce", "--max-bytes", "64K"];
+    let alone = compare(dir.path(), &[&["big.txt"][..], &most, &CLUSTER].concat());
+    alone.fails(3, &["E090", "big.txt", "2 measurements left out: larger than --max-bytes 64 KiB", "is 1 GiB"]);
+    assert!(!alone.err.contains("of size zero"), "{}", alone.err);
+    let files = ["--write-baseline", "b.toml", "--junit", "j.xml"];
+    let both = |form: &str| {
+        let args = [&["own.txt", "big.txt", "--format", form, "--force"][..], &most, &files, &CLUSTER].concat();
+        let ran = compare(dir.path(), &args);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        ran
+    };
+    let value: Value = serde_json::from_str(&both("json").out).unwrap();
+    let (logs, failed) = (&value["results"]["logs"], &value["results"]["failed"]);
+    assert_eq!(logs.as_array().map(Vec::len), Some(1), "{logs}");
+    assert_eq!((failed[0]["log"].as_str(), failed[0]["code"].as_str()), (Some("big.txt"), Some("E090")), "{failed}");
+    assert!(failed.to_string().contains("--max-bytes 64 KiB"), "{failed}");
+    for form in ["text", "github"] {
+        let ran = both(form);
+        assert!(ran.err.contains("no row of `big.txt`"), "{}", ran.err);
+        assert!(form == "text" || ran.out.contains("no row of `big.txt`"), "{}", ran.out);
+    }
+    let xml = fs::read_to_string(dir.path().join("j.xml")).unwrap();
+    assert!(xml.contains("<error") && xml.contains("big.txt"), "{xml}");
+    assert!(!dir.path().join("b.toml").exists());
+}
+
+#[test]
+fn an_assumed_release_is_among_the_causes() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["bench", "alltoall", "--nccl", "2.29", "-b", "64M", "-e", "256M", "-f", "2", "--table", "nccl"];
+    let ran = fabricsim(&[&args[..], &CLUSTER].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let rows: Vec<&str> = ran.out.lines().filter(|line| !line.starts_with('#')).collect();
+    fs::write(dir.path().join("old.txt"), rows.join("\n") + "\n").unwrap();
+    let said = |flags: &[&str]| {
+        let ran = compare(dir.path(), &[&["old.txt", "--op", "alltoall"][..], &CLUSTER, flags].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out
+    };
+    let assumed = said(&[]);
+    assert!(assumed.contains("as if NCCL 2.29 ran in place of the assumed 2.30"), "{assumed}");
+    // Not where it is told, wrongly or not.
+    assert!(!said(&["--nccl", "2.30"]).contains("in place of the assumed"));
+}
+
+#[test]
+fn a_shared_nvlink_domain_is_told_and_questioned() {
+    let dir = tempfile::tempdir().unwrap();
+    let trays = ["--system", "nvl72-gb200", "--nodes", "2"];
+    let args =
+        ["bench", "all_gather", "--nodes-per-domain", "1", "-b", "64M", "-e", "256M", "-f", "2", "--table", "nccl"];
+    let ran = fabricsim(&[&args[..], &trays].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    fs::write(dir.path().join("apart.txt"), &ran.out).unwrap();
+    let run = |flags: &[&str]| compare(dir.path(), &[&["apart.txt"][..], &trays, flags].concat());
+    let shared = run(&[]);
+    assert!(
+        shared.err.contains("assumed: ") && shared.err.contains("all 2 nodes share an NVLink domain"),
+        "{}",
+        shared.err
+    );
+    assert!(shared.out.contains("as if the hosts shared no NVLink domain"), "{}", shared.out);
+    let told = run(&["--nodes-per-domain", "1"]);
+    assert!(!told.err.contains("NVLink domain") && !told.out.contains("NVLink domain"), "{told:?}");
+}
+
+#[test]
 fn the_version_of_nccl_and_other_gpus_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let hosts = [0; 8];

@@ -9,7 +9,7 @@ mod verdict;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use sim_report::compare::{Baseline, Check, Gates, LogComparison, Summary, checks};
+use sim_report::compare::{Baseline, Check, Gates, LogComparison, checks};
 use sim_report::plot::busbw_chart;
 use sim_report::result::{CompareResults, Envelope, Warning};
 use sim_report::table::{compare_csv, compare_markdown, compare_text};
@@ -151,9 +151,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         missed.list.into_iter().for_each(|fault| failure.diagnostics.push(fault));
         return Err(failure);
     }
-    if Summary::of(logs.iter().flat_map(|log: &LogComparison| &log.rows)).is_none() {
-        return Err(nothing_to_compare(&logs));
-    }
     // Only of logs that could all be compared: one that is missing would be missed later.
     if let Some(path) = &args.write_baseline {
         verdict::write(path, &now, args.force)?;
@@ -175,15 +172,6 @@ fn files(args: &Args, context: &Context) -> Result<(), Failure> {
     let logs = args.logs.iter().map(|log| ("a log", log.clone()));
     let read: Vec<_> = logs.chain(others).chain(args.system.files(args.scenario.as_deref(), context)).collect();
     output::apart(&outputs, &read)
-}
-
-/// A comparison without a single row says nothing, so that no threshold is met by it.
-fn nothing_to_compare(logs: &[LogComparison]) -> Failure {
-    let skipped: usize = logs.iter().map(|log| log.skipped).sum();
-    let fault = Diagnostic::new(Code::BadLog, "no row could be compared")
-        .note(format!("{skipped} measurements left out: of size zero, of time zero, or without a prediction"))
-        .help("give logs with sizes above zero: all_reduce_perf -b 8 -e 8G -f 2");
-    Failure::of(Exit::Unreadable, fault)
 }
 
 /// Prints and stores what could be compared.

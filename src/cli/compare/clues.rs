@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
-use sim_collectives::nccl::Operation;
+use sim_collectives::nccl::{Operation, Version};
 use sim_core::engine;
 use sim_core::outcome::StopReason;
 use sim_core::units::Bytes;
-use sim_report::compare::{Clues, LogComparison, WhatIf};
+use sim_report::compare::{Clues, LibrarySource, LogComparison, WhatIf};
 use sim_report::nccl_log::NcclLog;
 use sim_topology::{DeviceId, Fabric, LinkClass};
 
@@ -74,6 +74,15 @@ fn cluster(fabric: &Fabric, group: &[u32]) -> Clues {
     }
 }
 
+/// Whether ranks of several nodes are in one NVLink domain.
+fn shares_domain(case: &Case) -> bool {
+    let fabric = &case.loaded.fabric;
+    let gpus = || case.group.iter().filter_map(|rank| fabric.gpus().get(*rank as usize).copied());
+    let nodes: BTreeSet<Option<u32>> = gpus().map(|gpu| fabric.device(gpu).node).collect();
+    let domains: BTreeSet<Option<u32>> = gpus().map(|gpu| fabric.domain_of(gpu)).collect();
+    fabric.nodes_per_domain() > 1 && domains.len() < nodes.len()
+}
+
 /// Up to two of the sizes that are low and not bound by latency: the largest, and the one in the middle of them.
 fn low(compared: &LogComparison, ranks: u32) -> Vec<Bytes> {
     let worth = |bytes: Bytes| bytes.get() > LEAST && bytes.get().saturating_mul(u64::from(ranks)) <= MOST_WORK;
@@ -123,6 +132,15 @@ fn questions(case: &Case, clues: &Clues) -> Vec<Question> {
         ));
         let fault = Setting::fault("node*.gpu* kind=degraded factor=0.5".to_owned());
         out.push(("every GPU's links ran at half of their rate".to_owned(), vec![fault]));
+    }
+    if shares_domain(case) {
+        out.push(("the hosts shared no NVLink domain".to_owned(), set("nodes_per_domain=1")));
+    }
+    let newest = case.loaded.scenario.software.nccl;
+    let before = Version::nearest(newest.major(), newest.minor() - 1);
+    if case.library.source == LibrarySource::Assumed && before != newest {
+        let what = format!("NCCL {before} ran in place of the assumed {newest}");
+        out.push((what, set(&format!("software.nccl=\"{before}\""))));
     }
     if matches!(case.op, Operation::AllReduce) && !clues.pcie_only {
         out.push(("NVLS were off".to_owned(), set("software.env.NCCL_NVLS_ENABLE=0")));

@@ -15,11 +15,12 @@ use sim_report::nccl_log::{self, NcclLog, Table};
 use sim_report::result::{ParameterResult, Warning};
 
 use super::super::context::Context;
-use super::super::fault::Failure;
+use super::super::fault::{Exit, Failure};
 use super::super::measured::{self, Case, Request};
 use super::super::play::{failure, stopped_early};
 use super::clues;
 use super::failed::Failures;
+use crate::diagnostic::{Code, Diagnostic, counted, shorten};
 use crate::scenario::MOST_BYTES;
 use crate::simulate::{RunError, asked, local_copy, predict, predict_ranged};
 
@@ -40,6 +41,11 @@ pub(super) fn compare(
     for (number, table) in log.tables.iter().enumerate() {
         let shown = if number == 0 { name.clone() } else { format!("{name}#{}", number + 1) };
         match one(&shown, &log, table, request, interrupt, bar, context, notes) {
+            // Without a single row it says nothing, so that no threshold is met by it.
+            Ok((compared, stopped)) if compared.rows.is_empty() => {
+                failures
+                    .push(&shown, stopped.unwrap_or_else(|| nothing(&shown, table, compared.skipped, request.most)));
+            }
             Ok((compared, stopped)) => {
                 list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned()));
                 if let Some(stopped) = stopped {
@@ -50,6 +56,28 @@ pub(super) fn compare(
         }
     }
     Ok(list)
+}
+
+/// Why no measurement of a table was compared, of which so many were left out.
+fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes) -> Failure {
+    let above = table.rows.iter().filter(|row| row.bytes > most);
+    let large: usize = above.map(|row| row.out_of_place.iter().count() + row.in_place.iter().count()).sum();
+    let mut fault = Diagnostic::new(Code::BadLog, format!("no row of `{}` could be compared", shorten(name)));
+    if large > 0 {
+        let limit = if most < MOST_BYTES { "--max-bytes " } else { "" };
+        fault = fault.note(format!("{} left out: larger than {limit}{most}", counted(large, "measurement")));
+    }
+    let others = skipped.saturating_sub(large);
+    if others > 0 || large == 0 {
+        let measurements = counted(others, "measurement");
+        fault = fault.note(format!("{measurements} left out: of size zero, of time zero, or without a prediction"));
+    }
+    let smallest = table.rows.iter().map(|row| row.bytes).filter(|bytes| *bytes > most).min();
+    let help = match smallest.filter(|_| others == 0 && most < MOST_BYTES) {
+        Some(bytes) => format!("raise --max-bytes: its smallest size is {bytes}"),
+        None => "give logs with sizes above zero: all_reduce_perf -b 8 -e 8G -f 2".to_owned(),
+    };
+    Failure::of(Exit::Unreadable, fault.help(help))
 }
 
 #[expect(clippy::too_many_arguments, reason = "a log's table with all that it is compared under")]

@@ -50,6 +50,13 @@ pub(super) fn load(
     if library(log, table, &loaded).source == LibrarySource::Assumed {
         taken.assumed.push(format!("NCCL {}", loaded.scenario.software.nccl));
     }
+    let hosts = loaded.fabric.nodes().len() as u32;
+    let each = loaded.fabric.nodes_per_domain().min(hosts);
+    if request.input == Input::Flags && each > 1 && !given("nodes_per_domain") {
+        // A log does not say so: NCCL may have been told otherwise, or the trays may be of different racks.
+        let which = if each == hosts { format!("all {hosts}") } else { format!("each {each} of {hosts}") };
+        taken.assumed.push(format!("{which} nodes share an NVLink domain (else --nodes-per-domain 1)"));
+    }
     context.say(&loaded.diagnostics);
     if let Some(rows) = loaded.own_rows() {
         context.note(&format!("catalogue: {rows}"));
@@ -101,7 +108,6 @@ fn shape(
     // Trays of several racks: as many in each, where their number allows it.
     let racks = nodes.div_ceil(system.node.max_nodes_per_domain.max(1));
     if system.node.max_nodes_per_domain > 1 && racks > 1 && nodes.is_multiple_of(racks) && !given("nodes_per_domain") {
-        taken.push(format!("{racks} NVLink domains of {} nodes", nodes / racks));
         out.push(Setting::value(ORIGIN, "nodes_per_domain", nodes / racks));
     }
     if given("gpus_per_node") {
