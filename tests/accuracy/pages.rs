@@ -53,7 +53,7 @@ fn pooled(w: &mut String, all: &[Scored]) {
     writeln!(w, "| rows | to 64 KiB | to 64 MiB | above |").unwrap();
     writeln!(w, "|---|---|---|---|").unwrap();
     for (name, wanted) in [
-        ("scored with nothing fitted on their clusters", &(|s| !s.in_sample()) as &dyn Fn(&&Scored) -> bool),
+        ("scored with nothing fitted on their clusters", &(|s: &&Scored| !s.in_sample()) as &dyn Fn(&&Scored) -> bool),
         ("all healthy", &|_| true),
         ("Hopper all-reduce", &|s| s.run.family.starts_with("hopper") && s.run.operation == "all_reduce"),
         ("the others", &|s| !(s.run.family.starts_with("hopper") && s.run.operation == "all_reduce")),
