@@ -445,7 +445,7 @@ pub struct Cable {
 pub struct System {
     /// The node.
     pub node: NodeSpec,
-    /// The transport that it is offered with, if it is a cloud's.
+    /// Its usual transport, if it has one: a cloud's, or that of its ports.
     pub transport: Option<TransportKind>,
     /// Power of a node in watts.
     pub power_w: Option<f64>,
