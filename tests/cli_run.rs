@@ -145,6 +145,15 @@ fn what_comes_again_is_the_same_unplayed() {
 }
 
 #[test]
+fn calls_of_nothing_take_their_launch_unplayed_too() {
+    let base =
+        ["bench", "all_gather", "--system", "hgx-h100", "--nodes", "2", "-b", "7", "-e", "7", "--format", "json"];
+    let fast = fabricsim(&base).json();
+    assert_eq!(settled(fabricsim(&[&base[..], &["--no-fast-forward"]].concat()).json()), settled(fast.clone()));
+    assert!(fast["results"]["collectives"][0]["time_us"].as_f64().unwrap() > 5.0, "{fast}");
+}
+
+#[test]
 fn the_seed_moves_what_is_random_and_nothing_else() {
     let run = |scenario: &str, seed: &str| {
         let value = fabricsim(&["run", scenario, "--set", "nodes=4", "--seed", seed, "--format", "json"]).json();

@@ -216,7 +216,8 @@ impl<'a> Lowering<'a> {
         // NICs that are devices of their own share out the channels.
         let count = shared.min(merged_nics(fabric, src)).min(merged_nics(fabric, dst));
         let first = if count < shared { channel as usize / self.gpus_of_node(from) * count % shared } else { 0 };
-        (first..(first + count).min(shared))
+        (first..first + count)
+            .map(|k| k % shared)
             .map(|k| {
                 let (src, dst) = (src[k], dst[k]);
                 let via = if src_gpu == a || !relays(src_gpu) {

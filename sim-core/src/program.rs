@@ -41,8 +41,8 @@ pub struct Flow {
     pub spacing: Spacing,
 }
 
-/// How far apart the messages of a queue pair begin, where what drives it (a proxy thread that posts work, waits for its
-/// completion and looks for the next) and not the wire sets the pace.
+/// How far apart the messages of a sender begin, where what drives it (posts a message, waits for its completion and looks for
+/// the next) and not the wire sets the pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spacing {
     /// Only messages of more bytes than this keep the next one waiting.

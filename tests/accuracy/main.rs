@@ -34,8 +34,8 @@ const HELD: &[&str] = &[
 /// Of runs that nobody judged, those up to this number of ranks have their pattern told in the page.
 const MOST_RANKS_TOLD: u32 = 8;
 
-const LARGE_LIMIT: f64 = 5.0;
-const SMALL_LIMIT: f64 = 30.0;
+const LARGE_LIMIT: f64 = 4.0;
+const SMALL_LIMIT: f64 = 15.0;
 
 fn print(s: &Scored, seconds: f64) {
     let cells = BANDS.map(|band| Figures::cell(Figures::of(&s.errors(band))));

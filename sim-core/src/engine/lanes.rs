@@ -126,7 +126,7 @@ impl<S: Store> Engine<S> {
             for i in 0..op.recvs {
                 self.consume(end_of(op.recv(), i, &self.recv_ends), end, now);
             }
-            let message = Message { end, bytes, pace: cost.per_byte, first: false };
+            let message = Message { end, bytes, pace: cost.per_byte, first: false, large: false, fresh: false };
             for i in 0..op.sends {
                 self.send(end_of(op.send(), i, &self.send_ends), message, now);
             }
@@ -210,7 +210,14 @@ impl<S: Store> Engine<S> {
             }
             Credit::Message { flow, bytes, delay } => {
                 slot.free_at = Time::ZERO;
-                let message = Message { end: last + delay, bytes: bytes.get(), pace: PsPerByte::FREE, first: false };
+                let message = Message {
+                    end: last + delay,
+                    bytes: bytes.get(),
+                    pace: PsPerByte::FREE,
+                    first: false,
+                    large: false,
+                    fresh: false,
+                };
                 self.post(flow, message, now);
             }
         }
@@ -237,15 +244,16 @@ impl<S: Store> Engine<S> {
         state.posted = turn.wrapping_add(1);
         let bytes = message.bytes;
         let first = core::mem::replace(&mut state.fresh, false);
-        let message = Message { end: message.end + state.latency, first, ..message };
-        let flows = state.flows.clone();
+        let (flows, end, signals) = (state.flows.clone(), message.end + state.latency, state.signals);
+        let split = state.split;
+        let (large, fresh) = self.kept_apart(flows.start, flows.len(), bytes);
+        let message = Message { end, first, large, fresh, ..message };
         match flows.len() as u32 {
             0 => {
-                let receiver = state.signals;
-                self.signal(receiver, message.end, now);
+                self.signal(signals, message.end, now);
             }
             1 => self.post(flows.start, message, now),
-            n if state.split => {
+            n if split => {
                 // The library rounds the parts up to 128 B, so the last may be short or empty.
                 let part = bytes.div_ceil(u64::from(n)).next_multiple_of(128);
                 let mut left = bytes;

@@ -93,6 +93,7 @@ impl<S: Store> Engine<S> {
             end: start,
         });
         self.live += 1;
+        self.whole = false;
         self.watch_anew();
         if starts.is_empty() {
             self.live -= 1;
@@ -287,6 +288,7 @@ impl<S: Store> Engine<S> {
                 for (turn, flow) in range.clone().enumerate() {
                     self.flows[flow as usize].turn = turn as u16;
                     self.flows[flow as usize].turns = range.len() as u16;
+                    self.flows[flow as usize].spaced = self.flows[range.start as usize].spaced;
                 }
             }
             self.senders.push(SendState {

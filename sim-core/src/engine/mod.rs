@@ -184,6 +184,8 @@ pub struct Engine<S: Store = RadixStore> {
     latest: Time,
     /// Whether to go on region by region, the regions while that is done, and when they told what.
     apart: bool,
+    /// What is loaded can't be cut in regions.
+    whole: bool,
     regions: Option<Box<Regions<S>>>,
     told: Vec<Time>,
     /// The most events that were pending in all regions at the beginning of a window.
@@ -245,6 +247,7 @@ impl<S: Store> Engine<S> {
             watch: Watch::default(),
             latest: Time::ZERO,
             apart: false,
+            whole: false,
             regions: None,
             told: Vec::new(),
             peak_apart: 0,
@@ -274,7 +277,8 @@ impl<S: Store> Engine<S> {
     pub fn run(&mut self, mut driver: impl FnMut(&mut Self, Notice)) -> StopReason {
         let mut heard = Vec::new();
         loop {
-            if !self.notices.is_empty() {
+            // What the driver loads may end at once.
+            while !self.notices.is_empty() {
                 core::mem::swap(&mut heard, &mut self.notices);
                 for notice in heard.drain(..) {
                     driver(self, notice);
@@ -305,7 +309,7 @@ impl<S: Store> Engine<S> {
             if now > self.limits.time || now == Time::MAX {
                 return StopReason::TimeLimit;
             }
-            if self.is_void(now, word) {
+            if self.is_void(now, word) || self.is_early(now, word) {
                 continue;
             }
             if self.engine.events >= self.limits.events {

@@ -40,7 +40,6 @@ impl<S: Store> Engine<S> {
         state.current = message;
         let at = ready(state, from);
         let link = self.routes[state.route as usize];
-        self.message_waits(flow);
         let at = self.apart(flow, at);
         let word = Word::segment(Phase::Source, link, FlowId(flow), 0);
         match self.regions.as_deref_mut().and_then(|regions| regions.queue_of_wires(at, word)) {
@@ -92,7 +91,14 @@ impl<S: Store> Engine<S> {
         } else {
             let state = &mut self.flows[flow as usize];
             // An idle flow keeps when its last segment was booked, and until when the link is taken by it.
-            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE, first: false };
+            state.current = Message {
+                end: now,
+                bytes: free.as_ps(),
+                pace: PsPerByte::FREE,
+                first: false,
+                large: false,
+                fresh: false,
+            };
             // All of it may have crossed a lone link already, and left no trace.
             if state.oldest == state.next {
                 self.moving -= 1;
@@ -112,7 +118,6 @@ impl<S: Store> Engine<S> {
         if state.first == state.posted {
             self.messages.give(core::mem::replace(&mut state.messages, Ring::EMPTY));
         }
-        self.message_waits(flow);
         true
     }
 

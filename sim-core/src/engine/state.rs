@@ -142,6 +142,10 @@ pub(crate) struct Message {
     pub(crate) pace: PsPerByte,
     /// The first of its sender in an iteration.
     pub(crate) first: bool,
+    /// Whether it, or what it is a part of, keeps the next one waiting.
+    pub(crate) large: bool,
+    /// None of it has left; only where messages are kept apart.
+    pub(crate) fresh: bool,
 }
 
 /// A power-of-two ring in an arena; empty when `base` is [`NONE`].

@@ -12,12 +12,21 @@ const US: Span = Span::from_us(1);
 
 /// When `messages` of `bytes` each, in each of `iterations`, are there, over a link of 1 GB/s and no latency.
 fn play(messages: u64, bytes: u64, iterations: u32, spacing: Spacing) -> Span {
+    play_over(1, false, messages, bytes, iterations, spacing)
+}
+
+/// The same over several flows, that take turns or have a part of each message.
+fn play_over(flows: usize, split: bool, messages: u64, bytes: u64, iterations: u32, spacing: Spacing) -> Span {
     let (network, route) = chain(&[LinkSpec::ideal(Rate::gbyte(1), Span::ZERO)]);
     let mut b = ProgramBuilder::new();
     let cost = b.cost(Cost::default());
     let credit = CreditShape::After(Span::ZERO);
-    let ends =
-        b.connect(&[&route], false, 8, &ConnShape { segment: Bytes::kib(4), latency: Span::ZERO, credit, spacing });
+    let ends = b.connect(
+        &vec![&route[..]; flows],
+        split,
+        8,
+        &ConnShape { segment: Bytes::kib(4), latency: Span::ZERO, credit, spacing },
+    );
     let (from, to) = (b.kernel(Span::ZERO, Span::ZERO), b.kernel(Span::ZERO, Span::ZERO));
     let layout = b.layout(Layout {
         total: messages * bytes,
@@ -55,4 +64,17 @@ fn the_first_message_of_an_iteration_waits_for_the_turn() {
     // Where messages are small, only the turn is left.
     let small = Spacing { above: Bytes::new(1000), ..spacing };
     assert_eq!(play(1, 1000, 4, small), US * (3 * 13 + 1));
+}
+
+#[test]
+fn flows_of_one_sender_share_its_pace() {
+    let spacing = Spacing { above: Bytes::new(999), time: US * 7, turn: US * 13 };
+    for (n, k) in [(1, 4), (3, 5), (8, 2)] {
+        let one = play(n, 1000, k, spacing);
+        for flows in 2..5 {
+            assert_eq!(play_over(flows, false, n, 1000, k, spacing), one, "{flows} flows in turn");
+            // A part of each message on every flow: parts below the limit count as the message that they are of.
+            assert_eq!(play_over(flows, true, n, 1000, k, spacing), one, "{flows} flows with parts");
+        }
+    }
 }

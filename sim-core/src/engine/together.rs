@@ -128,7 +128,14 @@ impl<S: Store> Engine<S> {
         } else {
             let state = &mut self.flows[flow as usize];
             state.active = false;
-            state.current = Message { end: now, bytes: free.as_ps(), pace: PsPerByte::FREE, first: false };
+            state.current = Message {
+                end: now,
+                bytes: free.as_ps(),
+                pace: PsPerByte::FREE,
+                first: false,
+                large: false,
+                fresh: false,
+            };
             self.moving -= 1;
         }
     }

@@ -6,7 +6,7 @@
 //! has come, in iterations, loops and repetitions, is compared by [`super::progress`].
 
 use crate::engine::Engine;
-use crate::engine::state::{ConnState, FlowState, MANY, NONE, RecvState};
+use crate::engine::state::{ConnState, FlowState, MANY, Message, NONE, RecvState};
 use crate::event::{Event, Phase, Word};
 use crate::program::{Credit, Sink};
 use crate::queue::Store;
@@ -39,6 +39,10 @@ impl Pass<'_> {
             Self::Compare(rest) => (rest.next() == Some(&x)).then_some(()),
         }
     }
+}
+
+fn flags_of(message: &Message) -> u64 {
+    u64::from(message.first) << 2 | u64::from(message.large) << 1 | u64::from(message.fresh)
 }
 
 /// Two numbers in one.
@@ -109,7 +113,6 @@ impl<S: Store> Engine<S> {
         for spaced in &self.spaced {
             pass.see(ahead(spaced.next, now))?;
             pass.see(ahead(spaced.next_turn, now))?;
-            pass.see(u64::from(spaced.waiting))?;
         }
         Some(())
     }
@@ -193,7 +196,7 @@ impl<S: Store> Engine<S> {
         pass.see(ahead(flow.current.end, now))?;
         pass.see(flow.current.bytes)?;
         pass.see(flow.current.pace.raw())?;
-        pass.see(u64::from(flow.current.first))?;
+        pass.see(flags_of(&flow.current))?;
         let behind = flow.posted.wrapping_sub(flow.first);
         pass.see(u64::from(behind))?;
         for i in 0..behind {
@@ -201,7 +204,7 @@ impl<S: Store> Engine<S> {
             pass.see(ahead(message.end, now))?;
             pass.see(message.bytes)?;
             pass.see(message.pace.raw())?;
-            pass.see(u64::from(message.first))?;
+            pass.see(flags_of(message))?;
         }
         Some(())
     }

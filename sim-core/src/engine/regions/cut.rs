@@ -121,7 +121,12 @@ impl<S: Store> Engine<S> {
     fn is_far(&self, conn: usize) -> bool {
         let conn = &self.conns[conn];
         matches!(conn.credit, Credit::Message { .. })
-            && conn.senders.clone().all(|s| !self.senders[s as usize].flows.is_empty())
+            && conn.senders.clone().all(|s| {
+                let flows = self.senders[s as usize].flows.clone();
+                // What meets others on its way is no message between two lanes.
+                let meets = |f: u32| matches!(self.flows[f as usize].sink, Sink::Junction(_));
+                !flows.is_empty() && !flows.into_iter().any(meets)
+            })
     }
 
     /// The flows of connections that cut.

@@ -103,7 +103,7 @@ impl<S: Store> Regions<S> {
 impl<S: Store> Engine<S> {
     /// A large run in which nothing has come again so far is cut in regions, if it can be.
     pub(super) fn consider_regions(&mut self, looks: u32) {
-        self.apart = looks >= PATIENCE && self.flows.len() >= LARGE && self.limits.one_program;
+        self.apart = !self.whole && looks >= PATIENCE && self.flows.len() >= LARGE && self.limits.one_program;
     }
 
     /// Whether a run may be cut in regions: one program, and nothing that looks beyond a region.
@@ -125,7 +125,12 @@ impl<S: Store> Engine<S> {
         if !self.can_be_apart() {
             return None;
         }
-        let mut regions = Box::new(self.cut()?);
+        let Some(regions) = self.cut() else {
+            // It is of one piece, and stays so.
+            self.whole = true;
+            return None;
+        };
+        let mut regions = Box::new(regions);
         self.watch_nothing();
         for event in self.pending.drain() {
             let region = regions.of(event.word());
@@ -172,7 +177,7 @@ impl<S: Store> Engine<S> {
         self.fetch_window(end);
         while let Some((now, word)) = self.pending.pop_before(end) {
             self.pending.soon().clear();
-            if self.is_void(now, word) {
+            if self.is_void(now, word) || self.is_early(now, word) {
                 continue;
             }
             self.count(now, word);
