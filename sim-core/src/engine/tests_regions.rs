@@ -120,6 +120,29 @@ pub(super) fn nodes() -> impl Strategy<Value = Nodes> {
 }
 
 impl Nodes {
+    /// Two nodes with many equal loops, in which an operation sends to several switches' reductions.
+    pub(super) fn long() -> Self {
+        Self {
+            nodes: 2,
+            devices: 3,
+            channels: 1,
+            total: 3 * 65_536 * 400,
+            chunk: 65_536,
+            slots: 8,
+            iterations: 2,
+            hold_ns: 500,
+            stage_ns: 4_000,
+            per_byte: false,
+            rate: 50,
+            segment: 131_072,
+            flows: 1,
+            split: false,
+            latency_ns: 500,
+            shared: false,
+            skew: 0,
+        }
+    }
+
     pub(super) fn network(&self) -> Network {
         let ct = Forwarding::CutThrough { header: Bytes::new(64) };
         let near = LinkSpec::ideal(Rate::gbyte(450), Span::from_ns(250));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::tests_periods::{MTU, recipe};
-use super::tests_regions::nodes;
+use super::tests_regions::{Nodes, nodes};
 use super::*;
 use crate::outcome::Outcome;
 use crate::program::Program;
@@ -35,6 +35,17 @@ fn compare(network: &Network, program: &Program) -> bool {
     };
     assert_eq!(same(&plain), same(&outcome));
     some > 0
+}
+
+#[test]
+fn what_goes_together_comes_again_as_well() {
+    // Flows that another stands for change nothing, and keep no state from coming back.
+    let nodes = Nodes::long();
+    let (network, program) = (nodes.network(), nodes.program());
+    assert!(compare(&network, &program));
+    let (_, outcome, _) = play(&network, &program, false);
+    let hops = outcome.engine.segment_hops;
+    assert!(outcome.repeated.segment_hops * 4 > hops * 3, "{:?} of {hops}", outcome.repeated);
 }
 
 proptest! {
