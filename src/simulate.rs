@@ -435,6 +435,7 @@ const fn reason_name(reason: StopReason) -> &'static str {
         StopReason::EventLimit => "event_limit",
         StopReason::TimeLimit => "time_limit",
         StopReason::Interrupted => "interrupted",
+        StopReason::GaveUp => "gave_up",
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sim_core::engine::{Engine, Limits, LoadError, Notice};
 use sim_core::ids::LinkId;
+use sim_core::net::SpecError;
 use sim_core::outcome::{Outcome, StopReason};
 use sim_core::program::{Cost, Layout, Program, Spacing};
 use sim_core::program_builder::{ConnShape, CreditShape, ProgramBuilder};
@@ -119,6 +120,9 @@ pub enum ExecuteError {
     /// It is larger than the engine can number.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The part of the network that carries packets is not described consistently.
+    #[error(transparent)]
+    Packets(#[from] SpecError),
     /// A node comes after one that does not exist, or after itself.
     #[error("node {node} comes after node {after}, which is not before it")]
     Order {
@@ -179,6 +183,9 @@ impl StepGraph {
         }
         let limits = Limits { one_program: self.nodes.len() == 1, ..limits };
         let mut engine = Engine::new(network, mtu, limits);
+        if let Some(plan) = network.packets() {
+            engine.set_net(plan.clone())?;
+        }
         for i in 0..self.nodes.len() {
             if run.waiting[i] == 0 {
                 run.schedule(&mut engine, i);

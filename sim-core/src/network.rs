@@ -2,9 +2,12 @@
 //!
 //! A builder (in `sim-topology`, or a test) produces it; the engine only reads it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LinkId;
+use crate::net::NetPlan;
 use crate::outage::Outage;
 use crate::units::{Bytes, Rate, Span};
 
@@ -91,16 +94,30 @@ impl LinkSpec {
 }
 
 /// All links of a network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Network {
     links: Vec<LinkSpec>,
+    packets: Option<Arc<NetPlan>>,
 }
 
 impl Network {
     /// A network of these links; their order gives their numbers.
     #[must_use]
     pub fn new(links: Vec<LinkSpec>) -> Self {
-        Self { links }
+        Self { links, packets: None }
+    }
+
+    /// The same network, of which some links carry packets; whoever makes an engine for it hands them to
+    /// [`Engine::set_net`](crate::engine::Engine::set_net).
+    #[must_use]
+    pub fn with_packets(self, plan: NetPlan) -> Self {
+        Self { packets: Some(Arc::new(plan)), ..self }
+    }
+
+    /// The part of it that carries packets.
+    #[must_use]
+    pub fn packets(&self) -> Option<&NetPlan> {
+        self.packets.as_deref()
     }
 
     /// The links in order of number.

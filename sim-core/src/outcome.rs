@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineCounters;
+use crate::net::NetOutcome;
 use crate::recorder::{LinkCounters, WAIT_BUCKETS};
 use crate::units::{Span, Time};
 
@@ -20,6 +21,8 @@ pub enum StopReason {
     TimeLimit,
     /// It was told to stop.
     Interrupted,
+    /// A queue pair gave up after as many timeouts as it may have; which, says [`NetOutcome::flows`].
+    GaveUp,
 }
 
 /// An invariant that did not hold: a fault of the engine or of a program it was given.
@@ -98,4 +101,6 @@ pub struct Outcome {
     pub faults: Vec<InvariantError>,
     /// Lanes that wait, where the run ended in a deadlock (at most 16).
     pub blocked: Vec<BlockedLane>,
+    /// What the network of packets measured, where there is one.
+    pub net: Option<Box<NetOutcome>>,
 }

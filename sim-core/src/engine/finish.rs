@@ -9,7 +9,8 @@ use crate::units::Time;
 impl<S: Store> Engine<S> {
     /// Closes the run that stopped for `reason`.
     #[must_use]
-    pub fn finish(self, reason: StopReason) -> Outcome {
+    pub fn finish(mut self, reason: StopReason) -> Outcome {
+        let net = self.net_outcome().map(Box::new);
         let ended = self.programs.iter().map(|p| p.end).max().unwrap_or(Time::ZERO).max(self.latest);
         let mut links: Vec<_> = self.links.iter().map(super::state::LinkState::counters).collect();
         for flapping in &self.flapping {
@@ -29,6 +30,7 @@ impl<S: Store> Engine<S> {
             fingerprint: self.fingerprint(),
             faults,
             blocked,
+            net,
         }
     }
 

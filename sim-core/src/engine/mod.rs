@@ -14,6 +14,7 @@ mod junction;
 mod lanes;
 mod load;
 mod outages;
+mod packets;
 mod periods;
 mod regions;
 mod soon;
@@ -190,6 +191,8 @@ pub struct Engine<S: Store = RadixStore> {
     told: Vec<Time>,
     /// The most events that were pending in all regions at the beginning of a window.
     peak_apart: usize,
+    /// The network of packets, where there is one.
+    net: Option<Box<packets::Wired>>,
     /// Whether every flow has its own record and events, for tests.
     plain: bool,
 }
@@ -251,6 +254,7 @@ impl<S: Store> Engine<S> {
             regions: None,
             told: Vec::new(),
             peak_apart: 0,
+            net: None,
             plain: false,
         }
     }

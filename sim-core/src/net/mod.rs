@@ -15,6 +15,7 @@ mod flow_control;
 mod marking;
 mod packet;
 mod paths;
+pub mod plan;
 mod port;
 mod qp;
 mod receive;
@@ -29,6 +30,7 @@ mod stall;
 mod tests;
 
 pub use counters::{FlowOutcome, NetOutcome, PortCounters, Totals};
+pub use plan::{Drain, NetPlan};
 pub use run::PacketRun;
 
 use crate::event::{Phase, Word};
@@ -127,6 +129,17 @@ pub enum SpecError {
     /// A class that is not there.
     #[error("there is no class {0}")]
     NoClass(u8),
+    /// The links that ports stand for are not as many as the ports, not in ascending order, or not there.
+    #[error("{links} links for {ports} ports, or links that are not there or not in ascending order")]
+    Links {
+        /// Links that are named.
+        links: usize,
+        /// Ports of the network.
+        ports: usize,
+    },
+    /// A link that is down at times can't be a port.
+    #[error("link {0} is down at times, which ports of packets can't be")]
+    Outage(u32),
 }
 
 /// A network of packets.

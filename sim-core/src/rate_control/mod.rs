@@ -19,6 +19,7 @@ mod fraction;
 mod hpcc;
 mod line_rate;
 mod receiver;
+mod spec;
 mod swift;
 mod timely;
 
@@ -34,6 +35,7 @@ pub use fraction::Fraction;
 pub use hpcc::{Hpcc, HpccParams};
 pub use line_rate::LineRate;
 pub use receiver::{Grant, Grants, Receiver};
+pub use spec::RateSpec;
 pub use swift::{Swift, SwiftParams};
 pub use timely::{Timely, TimelyParams};
 
