@@ -38,7 +38,8 @@ fn algorithms_are_forced_by_their_names() {
     ];
     let two_nodes: &[(&str, &[&str])] = &[
         ("all_reduce", &["ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain", "halving_doubling"]),
-        ("reduce_scatter", &["ring", "pat", "halving_doubling"]),
+        ("reduce_scatter", &["ring", "nvls", "collnet_direct", "pat", "halving_doubling"]),
+        ("all_gather", &["nvls", "collnet_direct"]),
         ("alltoall", &["pairwise", "hierarchical"]),
         ("dispatch", &["pairwise", "deepep", "low_latency"]),
         ("combine", &["pairwise", "deepep", "low_latency"]),

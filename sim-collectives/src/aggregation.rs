@@ -4,7 +4,7 @@
 //! stream up; the root does so with the leaves', and copies go down the same tree. A link of the tree carries S in each
 //! direction, however many members are behind it (Graham et al.: Scalable Hierarchical Aggregation Protocol, COMHPC
 //! 2016). The root is the switch from which the leaves are nearest; calls on different channels take different ones
-//! among equals.
+//! among equals. Where one member sends to all (all-gather), or all to one (reduce-scatter), only the links on their ways carry anything.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,66 @@ pub(crate) struct SwitchTree {
     pub(crate) above: Vec<Option<(usize, LinkId, LinkId)>>,
 }
 
+/// The way of a member of a collective to its leaf, and from it.
+#[derive(Debug)]
+pub(crate) struct NetworkWay {
+    pub(crate) up: Vec<LinkId>,
+    pub(crate) down: Vec<LinkId>,
+    pub(crate) leaf: DeviceId,
+}
+
+/// Ranks of different nodes, and the tree that joins them on a channel.
+#[derive(Debug)]
+pub(crate) struct InNetwork {
+    pub(crate) members: Vec<u32>,
+    pub(crate) channel: u32,
+    pub(crate) ways: Vec<NetworkWay>,
+    pub(crate) tree: SwitchTree,
+}
+
+/// Where streams meet in a tree: once a switch on the way up, and once on the way down; at the root these are one.
+#[derive(Debug, Default)]
+pub(crate) struct Meetings {
+    /// By switch, where what comes from below meets.
+    pub(crate) up: Vec<usize>,
+    /// By switch, where what comes from above is copied.
+    pub(crate) down: Vec<usize>,
+    /// By meeting, the links to others.
+    pub(crate) onward: Vec<Vec<(LinkId, usize)>>,
+}
+
 impl SwitchTree {
+    /// The meetings of a stream from below the switches at the places `from` to below those at `to`. Up to the root goes what
+    /// somebody sends, and down from it what somebody receives.
+    pub(crate) fn meetings(&self, from: impl Iterator<Item = usize>, to: impl Iterator<Item = usize>) -> Meetings {
+        let count = self.switches.len();
+        let (mut sends, mut receives) = (vec![false; count], vec![false; count]);
+        from.for_each(|switch| sends[switch] = true);
+        to.for_each(|switch| receives[switch] = true);
+        // A switch stands behind the one above it.
+        for (switch, above) in self.above.iter().enumerate().rev() {
+            if let Some((above, ..)) = above {
+                sends[*above] |= sends[switch];
+                receives[*above] |= receives[switch];
+            }
+        }
+        let mut meetings = Meetings { up: vec![0; count], down: vec![0; count], onward: vec![Vec::new()] };
+        for (switch, above) in self.above.iter().enumerate() {
+            let Some((above, up, down)) = above else { continue };
+            if sends[switch] {
+                meetings.up[switch] = meetings.onward.len();
+                meetings.onward.push(vec![(*up, meetings.up[*above])]);
+            }
+            if receives[switch] {
+                meetings.down[switch] = meetings.onward.len();
+                meetings.onward.push(Vec::new());
+                let at = meetings.down[*above];
+                meetings.onward[at].push((*down, meetings.down[switch]));
+            }
+        }
+        meetings
+    }
+
     /// The tree over `leaves` (each once) for `channel`; `None` if they are not joined by switches.
     pub(crate) fn over(fabric: &Fabric, leaves: &[DeviceId], channel: u32) -> Option<Self> {
         let [first, rest @ ..] = leaves else { return None };
@@ -144,6 +203,27 @@ mod tests {
         let fabric = cluster(4);
         let tree = SwitchTree::over(&fabric, &leaves(&fabric), 0).unwrap();
         assert_eq!((tree.switches.len(), tree.above[0].is_none()), (1, true));
+    }
+
+    #[test]
+    fn streams_meet_only_where_somebody_sends_or_receives() {
+        let link = |n| (LinkId(n), LinkId(100 + n));
+        let above = |at, n| Some((at, link(n).0, link(n).1));
+        // A root, two switches below it, and two leaves below the first of these.
+        let switches = (0..5).map(DeviceId).collect();
+        let tree = SwitchTree { switches, above: vec![None, above(0, 1), above(0, 2), above(1, 3), above(1, 4)] };
+        let all = tree.meetings([2, 3, 4].into_iter(), [2, 3, 4].into_iter());
+        assert_eq!(all.onward.len(), 9);
+        // From one leaf to all: up by its own links only.
+        let one = tree.meetings([3].into_iter(), [2, 3, 4].into_iter());
+        assert_eq!(one.onward[one.up[3]], [(LinkId(3), one.up[1])]);
+        assert_eq!(one.onward[one.up[1]], [(LinkId(1), 0)]);
+        assert_eq!(one.onward[0], [(LinkId(101), one.down[1]), (LinkId(102), one.down[2])]);
+        assert_eq!(one.onward.len(), 7);
+        // From all to one: the others get nothing.
+        let to_one = tree.meetings([2, 3, 4].into_iter(), [2].into_iter());
+        assert_eq!(to_one.onward[0], [(LinkId(102), to_one.down[2])]);
+        assert_eq!(to_one.onward.len(), 6);
     }
 
     #[test]

@@ -279,6 +279,27 @@ mod tests {
         assert!(checked > 1500, "{checked}");
     }
 
+    #[test]
+    fn parts_go_through_the_network_where_every_rank_is_a_head() {
+        for (nodes, per_node) in [(2, 1), (5, 1), (2, 2), (3, 2), (2, 8), (4, 4), (3, 5), (8, 8)] {
+            for bytes in [40, 5_000, 100_000] {
+                let call = Call { heads: per_node, ..call(Group::regular(nodes, per_node), bytes, 2) };
+                for name in ["nvls", "collnet_direct"] {
+                    let algorithm = algorithms::by_name(name).unwrap();
+                    for operation in [Operation::AllGather, Operation::ReduceScatter] {
+                        assert_eq!(algorithm.can(operation, &call), name != "nvls" || per_node > 1);
+                        if algorithm.can(operation, &call) {
+                            check(operation, &lanes(algorithm, operation, &call), 0)
+                                .unwrap_or_else(|e| panic!("{name} {operation}, {nodes} x {per_node}: {e}"));
+                        }
+                    }
+                    let few = Call { heads: per_node - 1, ..call.clone() };
+                    assert!(!algorithm.can(Operation::AllGather, &few), "{name}, {nodes} x {per_node}");
+                }
+            }
+        }
+    }
+
     /// Flows are numbered as connections are written, and of two that ask for a link at one instant the lower goes first. So
     /// what is written for a rank is in the order of channels, whatever the algorithm.
     #[test]

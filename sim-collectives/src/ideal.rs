@@ -106,7 +106,7 @@ impl LaneSink for Sink {
         let ends = match peers {
             Peers::Reduce { from, to } => meet(&from, &[to]),
             Peers::Multicast { from, to } => meet(&[from], &to),
-            Peers::Network { members } => meet(&members, &members),
+            Peers::Network { from, to } => meet(&from, &to),
             Peers::Pair { from, to, .. } => {
                 let ends = self.builder.connect(&[&[out(from), into(to)]], false, slots, &SHAPE);
                 (ends.send, ends.recv)

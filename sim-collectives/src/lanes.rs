@@ -41,10 +41,13 @@ pub enum Peers {
         /// Who gets a copy.
         to: Vec<u32>,
     },
-    /// Switches of the network reduce equal data of all members and hand the sum to every one of them.
+    /// Switches of the network reduce equal data of those on one side and hand the sum to all on the other: all-reduction
+    /// where both are the same, reduction where one gets it, multicast where one sends.
     Network {
-        /// Whose data, and who gets the sum; each on another node.
-        members: Vec<u32>,
+        /// Whose data; each on another node.
+        from: Vec<u32>,
+        /// Who gets the sum; each on another node.
+        to: Vec<u32>,
     },
     /// Between lanes of one rank, in its own memory.
     Local {
@@ -200,9 +203,12 @@ pub struct LaneOp {
     pub apart: u64,
     /// Added to the chunk's number to name the block of data, where lanes carry different blocks.
     pub block: u64,
-    /// Every end carries a chunk of its own (the op's, the next, …, after the layout's last its first) instead of the same
-    /// one; they are of equal size.
-    pub spread: bool,
+    /// Every end carries a chunk of its own instead of the same one, the op's, the next and so on: chunks lie in rows of so
+    /// many (the layout's own number if that is less), and after a row's last comes its first. They are of equal size. 0 if
+    /// all ends carry the same.
+    pub spread: u32,
+    /// Of so many operations like this one a kernel makes one pass, whose fixed cost they share.
+    pub together: u32,
     /// Waits for the other lanes of this barrier first, where there is one (index in [`Lanes::barriers`]).
     pub after: Option<u32>,
 }
@@ -222,7 +228,8 @@ impl LaneOp {
             span: 1,
             apart: 1,
             block: 0,
-            spread: false,
+            spread: 0,
+            together: 1,
             after: None,
         }
     }
@@ -243,8 +250,21 @@ impl LaneOp {
 
     /// Every end has a chunk of its own.
     #[must_use]
-    pub const fn spread(mut self) -> Self {
-        self.spread = true;
+    pub const fn spread(self) -> Self {
+        self.spread_in(u32::MAX)
+    }
+
+    /// Every end has a chunk of its own, of a row of so many.
+    #[must_use]
+    pub const fn spread_in(mut self, row: u32) -> Self {
+        self.spread = row;
+        self
+    }
+
+    /// One of `n` that a kernel does in one pass.
+    #[must_use]
+    pub const fn together(mut self, n: u32) -> Self {
+        self.together = n;
         self
     }
 

@@ -7,7 +7,7 @@ use sim_core::units::{Bytes, Span};
 use sim_topology::faults::Slowness;
 use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice, Route, RouteError, RouteRequest, TransportKind, Via};
 
-use crate::aggregation::SwitchTree;
+use crate::aggregation::{InNetwork, NetworkWay, SwitchTree};
 use crate::lanes::{LaneOp, LaneSink, Own, Peers, Rail, Work};
 use crate::machine::{Machine, apart, merged_nics};
 use crate::nccl::{Protocol, QpPlan};
@@ -54,8 +54,10 @@ pub(crate) struct Lowering<'a> {
     ends: Vec<(u32, u32, Medium)>,
     /// How slow each rank's GPU is.
     slow: Vec<Option<Slowness>>,
-    /// Costs by kind of work, the host memory that it reads, and slowness.
-    costs: Vec<(Work, Option<Medium>, u64, u32)>,
+    /// Costs by kind of work, how many share a pass, the host memory that is read, and slowness.
+    costs: Vec<((Work, u32, Option<Medium>, u64), u32)>,
+    /// What the last reduction in the network ran over.
+    in_network: Option<InNetwork>,
     error: Option<RouteError>,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Lowering<'a> {
             ends: Vec::new(),
             slow,
             costs: Vec::new(),
+            in_network: None,
             error: None,
         }
     }
@@ -268,74 +271,91 @@ impl<'a> Lowering<'a> {
         (send.start, recv.start, Medium::Gpu)
     }
 
-    /// Reduction by the network's switches among ranks of different nodes.
-    fn in_network(&mut self, members: &[u32], channel: u32, slots: u16) -> (u32, u32, Medium) {
-        let fabric = self.fabric();
-        let nic = |rank: u32| {
-            let nics = fabric.nics_of(self.gpu(rank));
-            nics.get(channel as usize % nics.len().max(1)).copied()
-        };
-        let nics: Vec<Option<DeviceId>> = members.iter().map(|rank| nic(*rank)).collect();
-        // Each member's way to its leaf and back is the beginning and the end of its ways to and from another.
-        let network = |link: &LinkId| fabric.device(fabric.link(*link).to).kind.is_network_switch();
-        let mut ways: Vec<(Vec<LinkId>, Vec<LinkId>, DeviceId)> = Vec::with_capacity(members.len());
-        for (i, rank) in members.iter().enumerate() {
-            let other = (i + 1) % members.len();
-            let (a, b) = (self.gpu(*rank), self.gpu(members[other]));
-            let (Some(near), Some(far)) = (nics[i], nics[other]) else { continue };
-            let up = self.route(&RouteRequest::auto(a, b).via(Via::Nics { src: near, dst: far }));
-            let down = self.route(&RouteRequest::auto(b, a).via(Via::Nics { src: far, dst: near }));
-            let Some(at) = up.iter().position(network) else { continue };
-            let leaf = fabric.link(up[at]).to;
-            let from = down.iter().rposition(network).map_or(0, |last| last + 1);
-            ways.push((up[..=at].to_vec(), down[from..].to_vec(), leaf));
-        }
-        let mut leaves: Vec<DeviceId> = ways.iter().map(|way| way.2).collect();
-        leaves.sort_unstable();
-        leaves.dedup();
-        let tree = SwitchTree::over(fabric, &leaves, channel);
-        let (Some(tree), true) = (tree, ways.len() == members.len() && members.len() > 1) else {
+    /// Reduction and multicast by the network's switches among ranks of different nodes.
+    fn in_network(&mut self, from: &[u32], to: &[u32], channel: u32, slots: u16) -> (u32, u32, Medium) {
+        // Where one sends, or one receives, it is a member on the other side.
+        let members = if from.len() > 1 { from } else { to };
+        // All-gather and reduce-scatter ask for the same members as often as there are.
+        let same = |network: &InNetwork| network.channel == channel && network.members == members;
+        let known = self.in_network.take().filter(same).or_else(|| self.members_in_network(members, channel));
+        let Some(network) = known else {
+            let fabric = self.fabric();
             let name = |r: Option<&u32>| fabric.device(self.gpu(r.copied().unwrap_or(0))).name.clone();
             let error = RouteError::NoPath { from: name(members.first()), to: name(members.last()) };
             self.error.get_or_insert(error);
             return self.junction(&members[..1], &members[..1], slots);
         };
-        // Two meetings a switch: one on the way up, one on the way down; at the root they are one.
-        let count = tree.switches.len();
-        let down_of = |switch: usize| if switch == 0 { 0 } else { count + switch - 1 };
-        let mut meetings: Vec<Vec<(&[LinkId], Onward)>> = vec![Vec::new(); 2 * count - 1];
-        for (switch, above) in tree.above.iter().enumerate() {
-            if let Some((above, up, down)) = above {
-                meetings[switch].push((core::slice::from_ref(up), Onward::Meeting(*above)));
-                meetings[down_of(*above)].push((core::slice::from_ref(down), Onward::Meeting(down_of(switch))));
-            }
+        let ways = &network.ways;
+        let way = |rank: &u32| &ways[members.iter().position(|member| member == rank).unwrap_or(0)];
+        let place = |rank: &u32| network.tree.place(way(rank).leaf);
+        let meetings = network.tree.meetings(from.iter().map(place), to.iter().map(place));
+        let inputs: Vec<(&[LinkId], usize)> =
+            from.iter().map(|rank| (&way(rank).up[..], meetings.up[place(rank)])).collect();
+        let mut outputs: Vec<Vec<(&[LinkId], Onward)>> = meetings
+            .onward
+            .iter()
+            .map(|list| list.iter().map(|(link, to)| (core::slice::from_ref(link), Onward::Meeting(*to))).collect())
+            .collect();
+        for (i, rank) in to.iter().enumerate() {
+            outputs[meetings.down[place(rank)]].push((&way(rank).down, Onward::Receiver(i)));
         }
-        let inputs: Vec<(&[LinkId], usize)> = ways.iter().map(|(up, _, leaf)| (&up[..], tree.place(*leaf))).collect();
-        for (i, (_, down, leaf)) in ways.iter().enumerate() {
-            meetings[down_of(tree.place(*leaf))].push((down, Onward::Receiver(i)));
-        }
-        let back = self.reverse_latency(&ways[0].0) + self.reverse_latency(&ways[0].1);
+        let back = self.reverse_latency(&ways[0].up) + self.reverse_latency(&ways[0].down);
         let credit = CreditShape::After(back + self.timing.clear_to_send());
         let shape =
             ConnShape { segment: self.segment, latency: self.timing.network_latency(), credit, spacing: Spacing::NONE };
-        let (send, recv) = self.builder.connect_meetings(&inputs, &meetings, slots, &shape);
+        let (send, recv) = self.builder.connect_meetings(&inputs, &outputs, slots, &shape);
+        self.in_network = Some(network);
         (send.start, recv.start, Medium::Network)
     }
 
-    fn cost(&mut self, work: Work, host: Option<Medium>, rank: u32) -> u32 {
+    /// How members get to the tree of switches over them and back; `None` if some don't.
+    fn members_in_network(&mut self, members: &[u32], channel: u32) -> Option<InNetwork> {
+        let fabric = self.fabric();
+        let nic = |rank: u32| {
+            let nics = fabric.nics_of(self.gpu(rank));
+            nics.get(channel as usize % nics.len().max(1)).copied()
+        };
+        let nics: Vec<DeviceId> = members.iter().map(|rank| nic(*rank)).collect::<Option<_>>()?;
+        // Each member's way to its leaf and back is the beginning and the end of its ways to and from another.
+        let network = |link: &LinkId| fabric.device(fabric.link(*link).to).kind.is_network_switch();
+        let mut ways: Vec<NetworkWay> = Vec::with_capacity(members.len());
+        for (i, rank) in members.iter().enumerate() {
+            let other = (i + 1) % members.len();
+            let (a, b) = (self.gpu(*rank), self.gpu(members[other]));
+            let (near, far) = (nics[i], nics[other]);
+            let up = self.route(&RouteRequest::auto(a, b).via(Via::Nics { src: near, dst: far }));
+            let down = self.route(&RouteRequest::auto(b, a).via(Via::Nics { src: far, dst: near }));
+            let at = up.iter().position(network)?;
+            let leaf = fabric.link(up[at]).to;
+            let from = down.iter().rposition(network).map_or(0, |last| last + 1);
+            ways.push(NetworkWay { up: up[..=at].to_vec(), down: down[from..].to_vec(), leaf });
+        }
+        let mut leaves: Vec<DeviceId> = ways.iter().map(|way| way.leaf).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let tree = SwitchTree::over(fabric, &leaves, channel).filter(|_| members.len() > 1)?;
+        Some(InNetwork { members: members.to_vec(), channel, ways, tree })
+    }
+
+    /// The cost of `work` that shares its pass with others like it, `together` in all, where it reads host memory from there.
+    fn cost(&mut self, work: Work, together: u32, host: Option<Medium>, rank: u32) -> u32 {
         let millionths = self.slow[rank as usize].map_or(NOT_SLOW, |s| s.millionths);
-        if let Some((.., cost)) = self.costs.iter().find(|(w, h, m, _)| *w == work && *h == host && *m == millionths) {
+        let key = (work, together, host, millionths);
+        if let Some((_, cost)) = self.costs.iter().find(|(known, _)| *known == key) {
             return *cost;
         }
         let mut cost: Cost = match host {
             Some(medium) => self.timing.cost_of_host(work, medium == Medium::Shared),
             None => self.timing.cost(work),
         };
+        if together > 1 {
+            cost.fixed = cost.fixed.scaled(1_000_000 / u64::from(together));
+        }
         if millionths != NOT_SLOW {
             cost = cost.scaled(millionths);
         }
         let index = self.builder.cost(cost);
-        self.costs.push((work, host, millionths, index));
+        self.costs.push((key, index));
         index
     }
 }
@@ -366,7 +386,7 @@ impl LaneSink for Lowering<'_> {
             Peers::Pair { from, to, rail } => self.pair(from, to, rail, channel, slots),
             Peers::Reduce { from, to } => self.junction(&from, &[to], slots),
             Peers::Multicast { from, to } => self.junction(&[from], &to, slots),
-            Peers::Network { members } => self.in_network(&members, channel, slots),
+            Peers::Network { from, to } => self.in_network(&from, &to, channel, slots),
             Peers::Local { .. } => {
                 let shape = ConnShape {
                     segment: self.segment,
@@ -409,7 +429,7 @@ impl LaneSink for Lowering<'_> {
                     _ if direct => Work::DirectReceive,
                     work => work,
                 };
-                self.cost(work, host, rank)
+                self.cost(work, op.together.max(1), host, rank)
             })
             .collect();
         let ends = &self.ends;

@@ -268,9 +268,11 @@ impl Machine<'_> {
         if !algorithm.can(request.operation, &call) {
             let gathers = matches!(request.operation, Operation::AllGather | Operation::ReduceScatter);
             let why = match name {
-                "nvls" if gathers && call.group.nodes().len() > 1 => Some("between nodes it is not modelled"),
+                "nvls" if gathers && call.group.nodes().len() > 1 => {
+                    Some("every GPU has to be a head with a NIC, 32 a node at most, and nodes of equal size")
+                }
                 "nvls" if gathers => Some("every GPU of the domain has to be a head, and there are 32 at most"),
-                "collnet_direct" if gathers => Some("NCCL has it, and it is not modelled"),
+                "collnet_direct" if gathers => Some("every GPU has to be a head with a NIC, and nodes of equal size"),
                 _ => None,
             };
             return Err(unable(why.map(str::to_owned)));
@@ -332,7 +334,11 @@ impl Machine<'_> {
             return unable("it runs with the Simple protocol only");
         }
         if algorithm == Algorithm::Nvls && nodes > 1 {
-            return unable("it works inside one NVLink domain; nvls_tree goes on between nodes");
+            return unable(if operation == Operation::AllReduce {
+                "between nodes it needs switches that reduce (SHARP) and NCCL_COLLNET_ENABLE=1; nvls_tree does not"
+            } else {
+                "between nodes it needs switches that reduce (SHARP), NCCL_COLLNET_ENABLE=1, and a NIC for every GPU"
+            });
         }
         if algorithm == Algorithm::NvlsTree && nodes == 1 {
             return unable("it joins several nodes; inside one it is nvls");

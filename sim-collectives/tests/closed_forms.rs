@@ -135,6 +135,39 @@ fn bytes_are_conserved() {
     }
 }
 
+/// All-gather and reduce-scatter with reduction in the network: a port carries all parts on the side of the whole; on the
+/// other its own part to, or from, the network, and the parts of its place for the multicast, or for each of its peers.
+#[test]
+fn parts_of_equal_place_go_through_a_port_once() {
+    for (nodes, g) in [(2, 2), (2, 8), (4, 4), (8, 8), (3, 1)] {
+        let part = 1 << 16;
+        let call = whole(Group::regular(nodes, g), part);
+        for name in ["nvls", "collnet_direct"] {
+            let algorithm = algorithms::by_name(name).unwrap();
+            for operation in [Operation::AllGather, Operation::ReduceScatter] {
+                if !algorithm.can(operation, &call) {
+                    continue;
+                }
+                let played = play(algorithm, operation, &call, ports()).unwrap();
+                let (n, nodes, g) = (u64::from(nodes * g), u64::from(nodes), u64::from(g));
+                // The parts of its place come from the network; a multicast comes back to its sender, a copy doesn't.
+                let (whole, copies) = if name == "nvls" { (n + nodes, nodes) } else { (n, nodes * (g - 1)) };
+                let (whole, rest) = (whole * part, (1 + copies) * part);
+                let stated = if operation == Operation::AllGather { (rest, whole) } else { (whole, rest) };
+                assert_eq!(played.bytes, vec![stated; n as usize], "{name} {operation}, {nodes} x {g}");
+                // Three steps at most, and what flows through the two stages overlaps.
+                let floor = ALPHA_US + whole as f64 / BETA * 1e6;
+                let time = played.time.as_us();
+                let (most, one) = (2.0 * ALPHA_US + ((nodes + 2) * part) as f64 / BETA * 1e6, 1e-3);
+                assert!(
+                    (floor - one..=floor + most + one).contains(&time),
+                    "{name} {operation}, {nodes} x {g}: {time} us, at least {floor}"
+                );
+            }
+        }
+    }
+}
+
 /// Bytes that leave the nodes.
 fn between_nodes(algorithm: &dyn Algorithm, operation: Operation, call: &Call, per_node: u32) -> u64 {
     let mut lanes = sim_collectives::lanes::Lanes::new(call.group.ranks());

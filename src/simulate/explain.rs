@@ -27,7 +27,7 @@ pub(super) fn size(
             return Ok(Some(row.clone()));
         }
         let offered = matches!(candidate.verdict, Verdict::Offered { .. });
-        // What NCCL has and is not modelled stays without a time.
+        // What is offered and can't be run here stays without a time.
         if world.options.explain != Explain::Simulated || !offered || world.interrupted() || machine.plan(&way).is_err()
         {
             return Ok(None);

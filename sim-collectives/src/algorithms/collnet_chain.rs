@@ -31,8 +31,9 @@ impl Algorithm for CollNetChain {
         for work in &call.channels {
             let chain = |node: &Vec<u32>| call.group.chain(node, work.channel);
             let chains: Vec<Vec<u32>> = call.group.nodes().iter().map(chain).collect();
-            let members = chains.iter().map(|chain| chain[0]).collect();
-            let network = lanes.connect(Peers::Network { members }, work.channel, work.slots);
+            let members: Vec<u32> = chains.iter().map(|chain| chain[0]).collect();
+            let peers = Peers::Network { from: members.clone(), to: members };
+            let network = lanes.connect(peers, work.channel, work.slots);
             let layout = lanes.layout(work.loops_of(1));
             for (node, chain) in chains.iter().enumerate() {
                 let network = End { connection: network, side: node as u32 };

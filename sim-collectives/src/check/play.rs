@@ -44,7 +44,8 @@ impl<'a> Player<'a> {
             let count = move |c: &crate::lanes::Connection| match (&c.peers, senders) {
                 (Peers::Reduce { from, .. }, true) => from.len(),
                 (Peers::Multicast { to, .. }, false) => to.len(),
-                (Peers::Network { members }, _) => members.len(),
+                (Peers::Network { from, .. }, true) => from.len(),
+                (Peers::Network { to, .. }, false) => to.len(),
                 _ => 1,
             };
             lanes.connections.iter().map(|c| vec![VecDeque::new(); count(c)]).collect::<Vec<_>>()
@@ -105,11 +106,12 @@ impl<'a> Player<'a> {
                 let held = (0..u64::from(op.span)).filter(|i| there(&((first + i) % chunks)));
                 held.map(|i| op.block + named(i)).collect::<Vec<u64>>()
             };
-            let of_end = |i: usize| if op.spread { (chunk + i as u64) % chunks } else { chunk };
+            let row = u64::from(op.spread).min(chunks).max(1);
+            let of_end = |i: usize| if op.spread > 0 { chunk / row * row + (chunk + i as u64) % row } else { chunk };
             let rank = lane.rank as usize;
             let key = |block: u64| (lane.channel, turn, block);
             // Either one value goes to, or is summed from, all ends; or each end has its own.
-            let ends = if op.spread { op.recv.len().max(op.send.len()).max(1) } else { 1 };
+            let ends = if op.spread > 0 { op.recv.len().max(op.send.len()).max(1) } else { 1 };
             let mut values: Vec<Parcel> = (0..ends)
                 .map(|i| blocks(of_end(i)).into_iter().map(|block| (block, Contributions::default())).collect())
                 .collect();
