@@ -40,6 +40,9 @@ enum Medium {
     Network,
 }
 
+/// What a cost is of: the kind of work, how many operations share a pass, the host memory that is read, and slowness.
+type CostOf = (Work, u32, Option<Medium>, u64);
+
 /// Turns what an algorithm writes into a program, as it is written.
 pub(crate) struct Lowering<'a> {
     machine: &'a Machine<'a>,
@@ -54,8 +57,7 @@ pub(crate) struct Lowering<'a> {
     ends: Vec<(u32, u32, Medium)>,
     /// How slow each rank's GPU is.
     slow: Vec<Option<Slowness>>,
-    /// Costs by kind of work, how many share a pass, the host memory that is read, and slowness.
-    costs: Vec<((Work, u32, Option<Medium>, u64), u32)>,
+    costs: Vec<(CostOf, u32)>,
     /// What the last reduction in the network ran over.
     in_network: Option<InNetwork>,
     error: Option<RouteError>,
