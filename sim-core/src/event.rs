@@ -24,17 +24,15 @@ pub const SEGMENT_BITS: u32 = 14;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
-    /// A queued port may send its next segment (freed before asked for).
+    /// A port of a network of packets may send, or is told something (freed before asked for).
     Port = 0,
-    /// A segment's tail has arrived at the end of its flow.
-    Delivery = 1,
     /// A lane goes on.
     Lane = 2,
-    /// A flow may put its next segment on its first link.
+    /// A flow may put its next segment on its first link; a queue pair may send.
     Source = 3,
     /// A segment's head has arrived at a link.
     Arrival = 4,
-    /// A timer of the driver.
+    /// A timer of the driver, or of a network of packets.
     Timer = 5,
     /// The heads of all inputs are at a junction.
     Meeting = 6,
@@ -77,7 +75,6 @@ impl Word {
     pub const fn phase(self) -> Phase {
         match self.0 >> (LINK_BITS + FLOW_BITS + SEGMENT_BITS) {
             0 => Phase::Port,
-            1 => Phase::Delivery,
             2 => Phase::Lane,
             3 => Phase::Source,
             4 => Phase::Arrival,
@@ -112,7 +109,7 @@ impl Word {
     #[must_use]
     pub const fn without_number(self) -> u64 {
         match self.phase() {
-            Phase::Port | Phase::Delivery | Phase::Source | Phase::Arrival => self.0 >> SEGMENT_BITS << SEGMENT_BITS,
+            Phase::Port | Phase::Source | Phase::Arrival => self.0 >> SEGMENT_BITS << SEGMENT_BITS,
             Phase::Lane | Phase::Timer | Phase::Meeting => self.0,
         }
     }
@@ -167,7 +164,7 @@ mod tests {
             Word::segment(Phase::Arrival, LinkId(1), FlowId(9), 9)
                 < Word::segment(Phase::Arrival, LinkId(2), FlowId(0), 0)
         );
-        assert!(Word::segment(Phase::Delivery, LinkId(9), FlowId(9), 9) < Word::lane(Phase::Lane, LaneId(0)));
+        assert!(Word::segment(Phase::Port, LinkId(9), FlowId(9), 9) < Word::lane(Phase::Lane, LaneId(0)));
         assert_eq!(Word::lane(Phase::Lane, LaneId(77)).lane_id(), LaneId(77));
         assert_eq!(size_of::<Event>(), 16);
     }

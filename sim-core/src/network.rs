@@ -28,17 +28,6 @@ pub enum Forwarding {
     Relay,
 }
 
-/// Which of the link models a link runs under.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LinkModel {
-    /// A lossless FIFO of unbounded depth; departures are final when a segment enters.
-    #[default]
-    Virtual,
-    /// Finite buffers with back-pressure; departures are decided when the segment is at the head of its queue.
-    Queued,
-}
-
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSpec {
@@ -52,26 +41,16 @@ pub struct LinkSpec {
     pub near: Forwarding,
     /// The device at the far end.
     pub far: Forwarding,
-    /// The link model.
-    pub model: LinkModel,
     /// When it is down; `None` if it never is.
     pub outage: Option<Outage>,
 }
 
 impl LinkSpec {
-    /// A virtual link without packet overhead between devices that forward on the header (of zero bytes).
+    /// A link without packet overhead between devices that forward on the header (of zero bytes).
     #[must_use]
     pub const fn ideal(rate: Rate, latency: Span) -> Self {
         let forwarding = Forwarding::CutThrough { header: Bytes::ZERO };
-        Self {
-            rate,
-            latency,
-            packet_overhead: Bytes::ZERO,
-            near: forwarding,
-            far: forwarding,
-            model: LinkModel::Virtual,
-            outage: None,
-        }
+        Self { rate, latency, packet_overhead: Bytes::ZERO, near: forwarding, far: forwarding, outage: None }
     }
 
     /// The same link between devices that forward as `near` and `far` say.

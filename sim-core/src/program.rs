@@ -10,8 +10,6 @@
 use core::ops::Range;
 
 use crate::ids::LinkId;
-use crate::path_choice::AnyPathChoice;
-use crate::rate_control::AnyRateControl;
 use crate::units::{Bytes, PsPerByte, Span};
 
 /// A range of an arena of the [`Program`].
@@ -72,19 +70,6 @@ pub enum Credit {
         /// Time from the end of the consuming operation to the posting.
         delay: Span,
     },
-}
-
-/// A flow whose rate, or whose path segment by segment, is decided at run time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Managed {
-    /// Index in [`Program::flows`].
-    pub flow: u32,
-    /// How fast it may send.
-    pub rate: AnyRateControl,
-    /// Which path a segment takes.
-    pub choice: AnyPathChoice,
-    /// The paths beside the flow's own, ranges of [`Program::routes`], all of its length.
-    pub paths: Vec<Slice>,
 }
 
 /// A connection: `senders` send ends and `receivers` receive ends share `slots` slots.
@@ -292,8 +277,6 @@ pub struct Program {
     pub routes: Vec<LinkId>,
     /// The flows; their order is their order among simultaneous events.
     pub flows: Vec<Flow>,
-    /// Flows that are managed at run time; the others send at line rate on their one path.
-    pub managed: Vec<Managed>,
     /// The connections.
     pub conns: Vec<Conn>,
     /// Send ends.

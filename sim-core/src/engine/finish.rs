@@ -16,8 +16,9 @@ impl<S: Store> Engine<S> {
         for flapping in &self.flapping {
             links[flapping.link as usize].held = flapping.held;
         }
+        let in_net = self.count_packets(net.as_deref(), &mut links);
         let hops = links.iter().map(|l| l.segments).sum();
-        let faults = self.check(reason, ended, &links);
+        let faults = self.check(reason, ended, &links, in_net);
         let blocked = if reason == StopReason::Deadlock { self.blocked_lanes() } else { Vec::new() };
         Outcome {
             reason,
@@ -44,7 +45,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// The invariants: bytes are conserved, no link is busy longer than its time, every receive is matched.
-    fn check(&self, reason: StopReason, ended: Time, counters: &[LinkCounters]) -> Vec<InvariantError> {
+    fn check(&self, reason: StopReason, ended: Time, counters: &[LinkCounters], in_net: u64) -> Vec<InvariantError> {
         let mut faults = Vec::new();
         let in_flight: u64 = self
             .flows
@@ -54,15 +55,17 @@ impl<S: Store> Engine<S> {
                 let mut number = f.oldest;
                 while number != f.next {
                     let segment = self.segment(f, number);
-                    bytes += if segment.done { 0 } else { u64::from(segment.bytes) };
+                    bytes += u64::from(segment.bytes);
                     number = number.wrapping_add(1);
                 }
                 bytes
             })
             .sum();
+        let in_flight = in_flight + in_net;
         let made = self.engine.bytes_sent + self.engine.bytes_forked;
         let ends = self.engine.bytes_delivered + self.engine.bytes_joined + in_flight;
-        if made != ends {
+        // What has stopped by itself has nothing under way.
+        if made != ends || reason == StopReason::Finished && in_net != 0 {
             faults.push(InvariantError::Conservation { sent: made, delivered: ends - in_flight, in_flight });
         }
         for (i, (link, counters)) in self.links.iter().zip(counters).enumerate() {

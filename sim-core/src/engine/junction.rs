@@ -35,7 +35,7 @@ impl<S: Store> Engine<S> {
         meeting.head = meeting.head.max(head);
         meeting.tail = meeting.tail.max(segment.tail);
         if meeting.here == junction.inputs {
-            (meeting.bytes, meeting.packets, meeting.last) = (segment.bytes, segment.packets, segment.last);
+            (meeting.bytes, meeting.packets, meeting.last) = (segment.bytes, segment.packets, segment.ends > 0);
             self.pending.push(meeting.head, Word::meeting(index));
         }
     }
@@ -47,22 +47,21 @@ impl<S: Store> Engine<S> {
         let Some(Meeting { last, bytes, packets, tail, .. }) = state.waiting.pop_front() else { return };
         state.first = state.first.wrapping_add(1);
         if state.fan != NONE {
-            return self.fan_out(junction, &Segment { tail, bytes, packets, last, ..Segment::default() }, now);
+            return self.fan_out(
+                junction,
+                &Segment { tail, bytes, packets, ends: u16::from(last), ..Segment::default() },
+                now,
+            );
         }
         for output in state.outputs.clone() {
             let state = &self.flows[output as usize];
             if state.oldest == state.next {
                 self.moving += 1;
             }
-            let segment = Segment { tail, route: state.route, bytes, packets, hop: 0, last, done: false };
+            let segment = Segment { tail, route: state.route, bytes, packets, hop: 0, ends: u16::from(last) };
             self.engine.bytes_forked += u64::from(bytes);
             let link = self.routes[state.route as usize];
-            if self.links[link.index()].queued {
-                let number = self.keep(output, NONE, segment);
-                self.enqueue(link, output, number, now);
-                continue;
-            }
-            self.cross(link, output, NONE, segment, now, now);
+            self.cross(link, output, NONE, segment, now);
             let state = &self.flows[output as usize];
             if state.oldest == state.next {
                 self.moving -= 1;

@@ -2,19 +2,21 @@
 
 use std::collections::VecDeque;
 
+use super::legs::Cut;
 use super::spacing::SpacedState;
 use super::state::{
-    Arrival, BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, ManagedState, Message,
-    NONE, OpState, Places, ProgramState, RecvState, Ring, Segment, SendState, Slot,
+    Arrival, BarrierState, ConnState, FlowState, JunctionState, KernelState, LaneState, MANY, Message, NONE, OpState,
+    Places, ProgramState, RecvState, Ring, Segment, SendState, Slot,
 };
 use super::{Engine, Notice};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, Word};
 use crate::ids::LaneId;
-use crate::program::{Conn, Credit, Flow, Kernel, Lane, Managed, Op, OpKind, Program, Sender, Sink, Slice};
+use crate::net::SpecError;
+use crate::program::{Conn, Credit, Flow, Kernel, Lane, Op, OpKind, Program, Sender, Sink, Slice};
 use crate::queue::Store;
 use crate::units::{Span, Time};
 
-/// Why a program can't be loaded: a width of the event's word is exceeded.
+/// Why a program can't be loaded: a width of the event's word is exceeded, or a route does not fit the network of packets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// More links than the event word can number.
@@ -26,6 +28,26 @@ pub enum LoadError {
     /// A route of more links than a segment can count.
     #[error("a route of {0} links is longer than the 250 that a segment can count")]
     Route(usize),
+    /// A route that comes to the network of packets a second time.
+    #[error("flow {flow} goes over the network of packets twice; what relays it in between has to receive and send it")]
+    TwoNetworks {
+        /// Index of the flow in the program.
+        flow: usize,
+    },
+    /// A junction that is reached over the network of packets.
+    #[error("flow {flow} joins a junction to others over the network of packets, which has none in its switches")]
+    Junction {
+        /// Index of the flow in the program.
+        flow: usize,
+    },
+    /// A flow for which no queue pair can be opened.
+    #[error("flow {flow}: {fault}")]
+    QueuePair {
+        /// Index of the flow in the program.
+        flow: usize,
+        /// Why.
+        fault: SpecError,
+    },
 }
 
 /// Where the parts of a program begin in the engine's arenas.
@@ -65,13 +87,15 @@ impl<S: Store> Engine<S> {
     /// # Errors
     /// If the program, with what runs already, is larger than the engine can number.
     pub fn load(&mut self, program: Program, start: Time) -> Result<u32, LoadError> {
-        if self.live == 0 && self.moving == 0 {
+        if self.live == 0 && self.moving == 0 && self.forget_net() {
             self.forget();
         }
         if self.links.len() >> LINK_BITS != 0 {
             return Err(LoadError::Links(self.links.len()));
         }
-        let flows = self.flows.len() + program.flows.len();
+        // With a network of packets a flow may have a second leg.
+        let legs = 1 + usize::from(self.net.is_some());
+        let flows = self.flows.len() + legs * program.flows.len();
         if flows >> FLOW_BITS != 0 {
             return Err(LoadError::Flows(flows));
         }
@@ -80,11 +104,12 @@ impl<S: Store> Engine<S> {
         }
         let start = start.max(self.now());
         let number = self.programs.len() as u32;
+        let cuts = self.cut_routes(&program, number)?;
         let first_kernel = self.kernels.len();
         let starts: Vec<Span> = program.kernels.iter().map(|k| k.start).collect();
         let (iterations, floor) = (program.iterations.max(1), program.launch_floor);
-        self.find_series(&program);
-        self.load_parts(program, number);
+        self.find_series(&program, &cuts);
+        self.load_parts(program, number, &cuts);
         self.programs.push(ProgramState {
             kernels: first_kernel as u32..self.kernels.len() as u32,
             running: starts.len() as u32,
@@ -128,7 +153,6 @@ impl<S: Store> Engine<S> {
         self.barriers.clear();
         self.kernels.clear();
         self.kernel_lanes.clear();
-        self.managed.clear();
         self.spaced.clear();
         for link in &mut self.links {
             link.feeder = NONE;
@@ -136,28 +160,25 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// Finds the links that only one other feeds, over all programs that are loaded.
-    fn find_series(&mut self, program: &Program) {
-        let chosen = program.managed.iter().flat_map(|m| &m.paths);
-        for range in program.flows.iter().map(|f| &f.route).chain(chosen) {
-            let route = &program.routes[range.start as usize..range.end as usize];
+    /// Finds the links that only one other feeds, over all programs that are loaded. Links that carry packets are not among
+    /// them, nor is the first one behind.
+    fn find_series(&mut self, program: &Program, cuts: &[Cut]) {
+        let links = &mut self.links;
+        Self::each_leg(program, cuts, |leg| {
             let mut feeder = MANY;
-            for link in route {
-                let state = &mut self.links[link.index()];
+            for link in &program.routes[leg.start as usize..leg.end as usize] {
+                let state = &mut links[link.index()];
                 state.feeder = if state.feeder == NONE || state.feeder == feeder { feeder } else { MANY };
                 feeder = link.0;
             }
-        }
-        for i in 0..self.links.len() {
-            let feeder = self.links[i].feeder;
-            // A queued port decides late, so what it feeds can't be crossed ahead.
-            let virtual_feeder = self.links.get(feeder as usize).is_some_and(|l| !l.queued);
-            self.links[i].series = virtual_feeder && !self.links[i].queued;
+        });
+        for link in links {
+            link.series = link.feeder < MANY;
         }
     }
 
     /// Appends the parts of a program, each dropped as soon as it is taken over, so that a large one is not held twice.
-    fn load_parts(&mut self, program: Program, number: u32) {
+    fn load_parts(&mut self, program: Program, number: u32, cuts: &[Cut]) {
         let at = Bases {
             routes: self.routes.len(),
             flows: self.flows.len(),
@@ -177,7 +198,6 @@ impl<S: Store> Engine<S> {
         let Program {
             routes,
             flows,
-            managed,
             conns,
             senders,
             receivers,
@@ -195,8 +215,8 @@ impl<S: Store> Engine<S> {
         } = program;
         append(&mut self.routes, routes);
         self.load_flows(flows, &at);
-        self.load_managed(managed, &at);
         self.load_ends(senders, receivers, &at);
+        self.load_legs(cuts, at.flows);
         self.load_conns(conns, &at);
         self.junctions.extend(junctions.into_iter().map(|junction| JunctionState {
             inputs: junction.inputs.max(1),
@@ -241,43 +261,16 @@ impl<S: Store> Engine<S> {
                 Sink::Credit(s) => Sink::Credit(s + at.senders as u32),
             },
             delivered: 0,
-            managed: NONE,
+            qp: NONE,
             wide: NONE,
             turn: 0,
             turns: 1,
             hops: flow.route.len() as u8,
             active: false,
-            waits: false,
             full: false,
             spaced: SpacedState::add(&mut spaced, flow.spacing),
         }));
         self.spaced = spaced;
-    }
-
-    fn load_managed(&mut self, managed: Vec<Managed>, at: &Bases) {
-        for managed in managed {
-            let state = &mut self.flows[managed.flow as usize + at.flows];
-            state.managed = self.managed.len() as u32;
-            let others = managed.paths.iter().filter(|p| p.len() == usize::from(state.hops));
-            let paths: Vec<u32> =
-                core::iter::once(state.route).chain(others.map(|p| p.start + at.routes as u32)).collect();
-            let link = |path: &u32, hop: u32| self.routes[(path + hop) as usize];
-            let parts = |hop: &u32| paths.iter().any(|p| link(p, *hop) != link(&paths[0], *hop));
-            let parting = (0..u32::from(state.hops)).find(parts).unwrap_or(0);
-            self.managed.push(ManagedState {
-                rate: managed.rate,
-                choice: managed.choice,
-                paths,
-                parting,
-                outstanding: 0,
-                sent: VecDeque::new(),
-                delivered: 0,
-                posted: 0,
-                ends: VecDeque::new(),
-                held: false,
-                timer: Time::MAX,
-            });
-        }
     }
 
     fn load_ends(&mut self, senders: Vec<Sender>, receivers: Vec<u16>, at: &Bases) {

@@ -8,10 +8,10 @@
 //! A segment costs one event per link that it shares (its head's arrival there; the first link's is the source's turn), a
 //! junction one for all inputs, a lane one for a step. Where something ends, whoever waits is told ahead when that will be.
 
-mod control;
 mod finish;
 mod junction;
 mod lanes;
+mod legs;
 mod load;
 mod outages;
 mod packets;
@@ -24,9 +24,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_control;
-#[cfg(test)]
 mod tests_outages;
+#[cfg(test)]
+mod tests_packets;
 #[cfg(test)]
 mod tests_periods;
 #[cfg(test)]
@@ -42,23 +42,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::event::{Phase, Word};
-use crate::flow_control::AnyFlowControl;
 use crate::ids::{LaneId, LinkId};
-use crate::network::{LinkModel, LinkSpec, Network};
+use crate::network::{LinkSpec, Network};
 use crate::outcome::StopReason;
 use crate::program::Cost;
 use crate::queue::radix::RadixStore;
 use crate::queue::{Pending, Store};
 use crate::units::{Bytes, Span, Time};
 
-use control::signal_word;
 pub use load::LoadError;
 use periods::{Trace, Watch};
 use regions::Regions;
 use spacing::SpacedState;
 use state::{
     Arrival, BarrierState, ConnState, Fan, Flapping, FlowState, JunctionState, KernelState, LaneState, LinkState,
-    ManagedState, Message, OpState, Port, ProgramState, RecvState, Rings, Segment, SendState, Slot,
+    Message, OpState, ProgramState, RecvState, Rings, Segment, SendState, Slot,
 };
 
 /// Bounds of a run, and what it may share with its surroundings.
@@ -139,13 +137,8 @@ pub struct Engine<S: Store = RadixStore> {
     limits: Limits,
     mtu: Bytes,
     links: Vec<LinkState>,
-    ports: Vec<Port>,
     /// Links that are down at times, by number.
     flapping: Vec<Flapping>,
-    flow_control: AnyFlowControl,
-    managed: Vec<ManagedState>,
-    /// Whether any link is queued.
-    any_queued: bool,
     /// Timers of the driver that are pending.
     timers: u32,
     routes: Vec<LinkId>,
@@ -213,11 +206,7 @@ impl<S: Store> Engine<S> {
             limits,
             mtu,
             links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
-            ports: vec![Port::default(); links.len()],
             flapping: flapping(links),
-            flow_control: AnyFlowControl::default(),
-            managed: Vec::new(),
-            any_queued: links.iter().any(|l| l.model == LinkModel::Queued),
             timers: 0,
             routes: Vec::new(),
             flows: Vec::new(),
@@ -300,7 +289,7 @@ impl<S: Store> Engine<S> {
                 }
                 continue;
             }
-            // Timers of rate controllers can go on for ever; they alone do not keep a run alive.
+            // What is left of a network of packets alone (timers, notices) does not keep a run alive.
             let next = if self.is_idle() && self.notices.is_empty() { None } else { self.pending.pop() };
             let Some((now, word)) = next else {
                 return match self.live {
@@ -325,6 +314,12 @@ impl<S: Store> Engine<S> {
             {
                 return StopReason::Interrupted;
             }
+            if self.net.is_some() {
+                if let Some(stop) = self.handle_with_net(now, word) {
+                    return stop;
+                }
+                continue;
+            }
             if !self.pending.soon().is_empty() {
                 self.fetch_soon();
             }
@@ -334,7 +329,7 @@ impl<S: Store> Engine<S> {
 
     /// Whether nothing is left to do.
     fn is_idle(&self) -> bool {
-        self.live == 0 && self.moving == 0 && self.timers == 0
+        self.live == 0 && self.moving == 0 && self.timers == 0 && !self.net_is_busy()
     }
 
     /// Whether an event is a lane's wake that an earlier one has overtaken: nothing happens.
@@ -355,12 +350,10 @@ impl<S: Store> Engine<S> {
         match word.phase() {
             Phase::Arrival => self.arrive(word.link_id(), word.flow_id().0, word.number(), now),
             Phase::Source => self.source(word.flow_id().0, now),
-            Phase::Delivery => self.deliver(word.flow_id().0, word.number(), now),
             Phase::Lane => self.run_lane(word.lane_id().0, now),
-            Phase::Port if word == signal_word(word.link_id()) => self.signal_arrived(word.link_id(), now),
-            Phase::Port => self.serve_port(word.link_id(), now),
             Phase::Meeting => self.meet(word.lane_id().0, now),
-            Phase::Timer if word.link_id() != LinkId(0) => self.rate_timer(word.flow_id().0, now),
+            // Only a network of packets has ports.
+            Phase::Port => {}
             Phase::Timer => self.driver_timer(Notice::Timer { number: word.lane_id().0, at: now }),
         }
     }

@@ -9,7 +9,6 @@ use super::state::{FlowState, Message, NONE, Ring, Segment};
 use crate::event::{Phase, SEGMENT_BITS, Word};
 use crate::ids::FlowId;
 use crate::queue::Store;
-use crate::rate_control::RateControl;
 use crate::units::{Bytes, PsPerByte, Time};
 
 /// Segments of one flow that can be told apart in flight.
@@ -18,9 +17,6 @@ const WINDOW: u32 = 1 << SEGMENT_BITS;
 impl<S: Store> Engine<S> {
     /// Gives `flow` a message.
     pub(super) fn post(&mut self, flow: u32, message: Message, now: Time) {
-        if self.flows[flow as usize].managed != NONE {
-            self.managed_post(flow, message.bytes);
-        }
         let state = &mut self.flows[flow as usize];
         if state.active {
             if state.posted.wrapping_sub(state.first) >= state.messages.capacity() {
@@ -60,8 +56,9 @@ impl<S: Store> Engine<S> {
             return;
         }
         let bytes = state.current.bytes.min(u64::from(state.segment)) as u32;
-        let managed = state.managed != NONE;
-        if managed && !self.window_open(flow, bytes) {
+        let qp = state.qp;
+        let left = state.current.bytes;
+        if qp != NONE && !self.endpoint_takes(qp, bytes, left, now) {
             return;
         }
         self.message_begins(flow, now);
@@ -69,25 +66,20 @@ impl<S: Store> Engine<S> {
         state.current.bytes -= u64::from(bytes);
         let last = state.current.bytes == 0;
         let packets = bytes.div_ceil(self.mtu.get() as u32);
-        let mut segment = Segment { tail: now, route: state.route, bytes, packets, hop: 0, last, done: false };
+        let segment = Segment { tail: now, route: state.route, bytes, packets, hop: 0, ends: u16::from(last) };
+        let hops = state.hops;
         self.engine.bytes_sent += u64::from(bytes);
-        if managed {
-            self.managed_send(flow, &mut segment, now);
-        }
         let more = !last || self.next_message(flow);
-        let state = &mut self.flows[flow as usize];
-        let link = self.routes[segment.route as usize];
         // Idle flows give their rings back in `release`; decide before the segment can be released.
-        state.active = more;
-        if self.links[link.index()].queued {
-            state.waits = more;
-            let number = self.keep(flow, NONE, segment);
-            self.enqueue(link, flow, number, now);
-            return;
-        }
-        let free = self.cross(link, flow, NONE, segment, now, now);
+        self.flows[flow as usize].active = more;
+        let free = if hops == 0 {
+            self.reach_endpoint(qp, &segment, now, now);
+            now
+        } else {
+            self.cross(self.routes[segment.route as usize], flow, NONE, segment, now)
+        };
         if more {
-            self.book(flow, free, now);
+            self.book(flow, free);
         } else {
             let state = &mut self.flows[flow as usize];
             // An idle flow keeps when its last segment was booked, and until when the link is taken by it.
@@ -121,21 +113,9 @@ impl<S: Store> Engine<S> {
         true
     }
 
-    /// The segment in the first, queued port leaves it by `free`: books the flow's next.
-    pub(super) fn next_turn(&mut self, flow: u32, free: Time, now: Time) {
-        let state = &mut self.flows[flow as usize];
-        if core::mem::replace(&mut state.waits, false) {
-            self.book(flow, free, now);
-        }
-    }
-
-    pub(super) fn book(&mut self, flow: u32, free: Time, now: Time) {
-        let mut at = self.apart(flow, ready(&self.flows[flow as usize], free));
+    pub(super) fn book(&mut self, flow: u32, free: Time) {
         let state = &self.flows[flow as usize];
-        if state.managed != NONE {
-            let pace = self.managed[state.managed as usize].rate.pace();
-            at = at.max(now + pace.cost(Bytes::new(u64::from(state.segment))));
-        }
+        let at = self.apart(flow, ready(state, free));
         let link = self.routes[state.route as usize];
         self.pending.push(at, Word::segment(Phase::Source, link, FlowId(flow), 0));
     }

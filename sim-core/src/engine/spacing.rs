@@ -63,6 +63,10 @@ impl<S: Store> Engine<S> {
         if self.spaced.is_empty() || word.phase() != Phase::Source {
             return false;
         }
+        // A queue pair's turn is not a flow's.
+        if self.net.is_some() && word.link_id().index() >= self.links.len() {
+            return false;
+        }
         let flow = word.flow_id().0;
         let at = self.apart(flow, now);
         let early = at > now && self.flows[flow as usize].active;

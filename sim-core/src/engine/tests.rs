@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::network::{Forwarding, LinkModel, LinkSpec};
+use crate::net::NetPlan;
+use crate::network::{Forwarding, LinkSpec};
 use crate::program::{Layout, Program, Spacing};
 use crate::program_builder::{ConnShape, CreditShape, Onward, ProgramBuilder};
 use crate::queue::heap::HeapStore;
@@ -34,14 +35,14 @@ fn play<S: Store>(network: &Network, program: &Program) -> (Vec<Span>, crate::ou
     finish(Engine::<S>::new(network, MTU, Limits::default()), program)
 }
 
-/// The same under a flow control.
+/// The same with packets on some of the links.
 pub(super) fn play_with(
     network: &Network,
     program: &Program,
-    scheme: crate::flow_control::AnyFlowControl,
+    packets: Option<NetPlan>,
 ) -> (Vec<Span>, crate::outcome::Outcome) {
     let mut engine = Engine::<RadixStore>::new(network, MTU, Limits::default());
-    engine.set_flow_control(scheme);
+    packets.into_iter().for_each(|plan| engine.set_net(plan).unwrap());
     finish(engine, program)
 }
 
@@ -139,15 +140,15 @@ proptest! {
     }
 
     #[test]
-    fn queues_and_link_models_agree_on_random_traffic(
+    fn queues_agree_on_random_traffic(
         flows in prop::collection::vec((0usize..6, 1usize..5, 1u64..400_000), 1..12),
     ) {
-        let virtual_links: Vec<_> = (0..10).map(|i| with_devices(&[[50, 450, 63, 25][i % 4]], &[CT, CT])[0]).collect();
+        let links: Vec<_> = (0..10).map(|i| with_devices(&[[50, 450, 63, 25][i % 4]], &[CT, CT])[0]).collect();
         let list: Vec<_> = flows.iter()
             .map(|(first, n, bytes)| ((*first..first + n).map(LinkId::new).collect(), Bytes::new(*bytes)))
             .collect();
         let program = transfers(&list, Bytes::kib(16));
-        let network = Network::new(virtual_links.clone());
+        let network = Network::new(links);
         let (radix, a) = play::<RadixStore>(&network, &program);
         let (heap, b) = play::<HeapStore>(&network, &program);
         prop_assert_eq!(&radix, &heap);
@@ -155,22 +156,7 @@ proptest! {
         prop_assert!(a.links.iter().all(|l| l.busy <= a.ended.since(Time::ZERO)));
         let total: u64 = list.iter().map(|(r, b)| r.len() as u64 * b.get()).sum();
         prop_assert_eq!(a.links.iter().map(|l| l.payload).sum::<u64>(), total);
-        let queued = virtual_links.iter().map(|l| LinkSpec { model: LinkModel::Queued, ..*l }).collect();
-        let (_, c) = play::<RadixStore>(&Network::new(queued), &program);
-        prop_assert_eq!(c.links.iter().map(|l| l.payload).sum::<u64>(), total);
     }
-}
-
-#[test]
-fn queued_links_without_back_pressure_are_virtual_links() {
-    let virtual_links = with_devices(&[450, 50, 450], &[CT, SF, CT, SF]);
-    let queued: Vec<_> = virtual_links.iter().map(|l| LinkSpec { model: LinkModel::Queued, ..*l }).collect();
-    let (a, route) = chain(&virtual_links);
-    let program = transfers(&[(route.clone(), Bytes::mib(1)), (route, Bytes::kib(700))], Bytes::kib(16));
-    let (ends_virtual, out_virtual) = play::<RadixStore>(&a, &program);
-    let (ends_queued, out_queued) = play::<RadixStore>(&Network::new(queued), &program);
-    assert_eq!(ends_virtual, ends_queued);
-    assert_eq!(out_virtual.links, out_queued.links);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::tests::{chain, play_with};
 use super::*;
-use crate::flow_control::AnyFlowControl;
 use crate::network::LinkSpec;
 use crate::program::{Layout, Spacing};
 use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
@@ -39,7 +38,7 @@ fn play_over(flows: usize, split: bool, messages: u64, bytes: u64, iterations: u
     b.lane(from, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
     b.lane(to, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
     b.iterate(iterations, Span::ZERO);
-    play_with(&network, &b.finish(), AnyFlowControl::default()).0[1]
+    play_with(&network, &b.finish(), None).0[1]
 }
 
 #[test]

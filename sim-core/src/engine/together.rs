@@ -15,7 +15,7 @@ use crate::units::{Bytes, PsPerByte, Time};
 impl<S: Store> Engine<S> {
     /// Finds what goes together in a program whose lanes, operations and junctions begin here.
     pub(super) fn put_together(&mut self, lanes: usize, ops: usize, junctions: usize) {
-        if !self.flapping.is_empty() || self.any_queued || !self.managed.is_empty() || self.plain {
+        if !self.flapping.is_empty() || self.net.is_some() || self.plain {
             return;
         }
         let mut uses = vec![0u8; self.senders.len()];
@@ -120,11 +120,11 @@ impl<S: Store> Engine<S> {
         for i in 1..=count {
             let crossing = self.links[link.index()].pass(bytes, packets, now.max(free), now, now);
             free = crossing.free;
-            let segment = Segment { tail: crossing.tail, bytes, packets, last: true, ..Segment::default() };
+            let segment = Segment { tail: crossing.tail, bytes, packets, ends: 1, ..Segment::default() };
             self.enter_junction(self.wide[wide + i], order, &segment, crossing.head);
         }
         if self.next_message(flow) {
-            self.book(flow, free, now);
+            self.book(flow, free);
         } else {
             let state = &mut self.flows[flow as usize];
             state.active = false;
@@ -144,14 +144,14 @@ impl<S: Store> Engine<S> {
     pub(super) fn fan_out(&mut self, junction: u32, segment: &Segment, now: Time) {
         let state = &mut self.junctions[junction as usize];
         let (fan, count, message) = (state.fan as usize, state.outputs.len(), state.messages);
-        state.messages = message.wrapping_add(u32::from(segment.last));
+        state.messages = message.wrapping_add(u32::from(segment.ends));
         self.engine.bytes_forked += u64::from(segment.bytes) * count as u64;
         self.engine.bytes_delivered += u64::from(segment.bytes) * count as u64;
         for i in fan..fan + count {
             let Fan { link, receiver } = self.fans[i];
             let l = &mut self.links[link as usize];
             let crossing = l.pass(segment.bytes, segment.packets, now.max(l.free), now, segment.tail);
-            if segment.last {
+            if segment.ends > 0 {
                 self.part_arrives(receiver, message, crossing.tail, now);
             }
         }

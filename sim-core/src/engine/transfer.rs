@@ -15,14 +15,7 @@ impl<S: Store> Engine<S> {
     pub(super) fn arrive(&mut self, link: LinkId, flow: u32, number: u32, now: Time) {
         let state = &self.flows[flow as usize];
         let segment = *self.segment(state, number);
-        if self.links[link.index()].queued {
-            self.enqueue(link, flow, number, now);
-        } else {
-            let free = self.cross(link, flow, number, segment, now, now);
-            if self.any_queued {
-                self.leave_buffer(&segment, free);
-            }
-        }
+        self.cross(link, flow, number, segment, now);
     }
 
     /// The record of a segment in flight.
@@ -31,9 +24,8 @@ impl<S: Store> Engine<S> {
         if state.segments.base == NONE { &state.lone } else { &self.segments.items[state.segments.at(number)] }
     }
 
-    /// Sends a segment over `link`, and on over every link that follows and is fed by this one alone. Its head came at
-    /// `head_in`; `now` differs from that only on queued links, where the departure is decided later. A segment that
-    /// is new has the number [`NONE`] and gets one when it must be remembered. Returns when `link` is free again.
+    /// Sends a segment, whose head is there now, over `link`, and on over every link that follows and is fed by this one alone.
+    /// A segment that is new has the number [`NONE`] and gets one when it must be remembered. Returns when `link` is free again.
     ///
     /// `start = max(head_in, free)` · `free = start + cost` · `head_out = start + u_out + α` ·
     /// `tail_out = max(start + cost, tail_in + u_in) + α`. Where the link is down at `start`, the start is the end of the outage.
@@ -41,35 +33,19 @@ impl<S: Store> Engine<S> {
     /// A link that only one other feeds sees segments in the order in which that one sends them, so they can cross it
     /// at once: no other segment can come between. It costs no event.
     #[inline]
-    pub(super) fn cross(
-        &mut self,
-        link: LinkId,
-        flow: u32,
-        number: u32,
-        segment: Segment,
-        head_in: Time,
-        now: Time,
-    ) -> Time {
+    pub(super) fn cross(&mut self, link: LinkId, flow: u32, number: u32, segment: Segment, now: Time) -> Time {
         if self.flapping.is_empty() {
-            self.cross_links::<false>(link, flow, number, segment, head_in, now)
+            self.cross_links::<false>(link, flow, number, segment, now)
         } else {
-            self.cross_flapping(link, flow, number, segment, head_in, now)
+            self.cross_flapping(link, flow, number, segment, now)
         }
     }
 
     /// The same where links may be down; apart, so that networks without outages pay nothing per link.
     #[cold]
     #[inline(never)]
-    fn cross_flapping(
-        &mut self,
-        link: LinkId,
-        flow: u32,
-        number: u32,
-        segment: Segment,
-        head_in: Time,
-        now: Time,
-    ) -> Time {
-        self.cross_links::<true>(link, flow, number, segment, head_in, now)
+    fn cross_flapping(&mut self, link: LinkId, flow: u32, number: u32, segment: Segment, now: Time) -> Time {
+        self.cross_links::<true>(link, flow, number, segment, now)
     }
 
     #[inline]
@@ -79,57 +55,54 @@ impl<S: Store> Engine<S> {
         flow: u32,
         number: u32,
         mut segment: Segment,
-        mut head_in: Time,
         now: Time,
     ) -> Time {
         let state = &self.flows[flow as usize];
-        let (hops, managed) = (state.hops, state.managed != NONE);
+        let (hops, qp) = (state.hops, state.qp);
         let route = segment.route as usize;
         let mut head = now;
         let mut first_free = Time::ZERO;
-        let head_out = loop {
+        loop {
             let l = &mut self.links[link.index()];
             let mut start = head.max(l.free);
             if OUTAGES && l.flaps {
                 start = outages::start(&mut self.flapping, link, start);
             }
-            let crossing = l.pass(segment.bytes, segment.packets, start, head_in, segment.tail);
-            let head_out = crossing.head;
+            let crossing = l.pass(segment.bytes, segment.packets, start, head, segment.tail);
+            head = crossing.head;
             segment.tail = crossing.tail;
             segment.hop += 1;
             if first_free == Time::ZERO {
                 first_free = crossing.free;
             }
             if segment.hop == hops {
-                break head_out;
+                break;
             }
             link = self.routes[route + segment.hop as usize];
             if !self.links[link.index()].series {
-                break head_out;
+                break;
             }
-            head = head_out;
-            head_in = head_out;
-        };
-        let (phase, at) = if segment.hop < hops {
-            (Phase::Arrival, head_out)
+        }
+        if segment.hop < hops {
+            let number = self.keep(flow, number, segment);
+            self.pending.push(head, Word::segment(Phase::Arrival, link, FlowId(flow), number));
         } else if matches!(self.flows[flow as usize].sink, Sink::Junction(_)) {
-            self.join(flow, number, segment, head_out);
-            return first_free;
-        } else if managed {
-            (Phase::Delivery, segment.tail)
+            self.join(flow, number, segment, head);
         } else {
-            // Its arrival is final, so whoever waits for it can be told now: no event. Nobody waits for the middle of a message.
-            self.engine.bytes_delivered += u64::from(segment.bytes);
+            // Its arrival is final, so whoever waits for it can be told now: no event.
             if number != NONE {
                 self.release(flow, number);
             }
-            if segment.last {
+            if qp != NONE {
+                self.reach_endpoint(qp, &segment, head, now);
+                return first_free;
+            }
+            self.engine.bytes_delivered += u64::from(segment.bytes);
+            // Nobody waits for the middle of a message.
+            for _ in 0..segment.ends {
                 self.deliver_message(flow, segment.tail, now);
             }
-            return first_free;
-        };
-        let number = self.keep(flow, number, segment);
-        self.pending.push(at, Word::segment(phase, link, FlowId(flow), number));
+        }
         first_free
     }
 
@@ -138,17 +111,9 @@ impl<S: Store> Engine<S> {
     pub(super) fn release(&mut self, flow: u32, number: u32) {
         let state = &mut self.flows[flow as usize];
         let ring = state.segments;
-        if ring.base == NONE {
-            state.oldest = state.next;
-        } else if (state.oldest ^ number) & ((1 << SEGMENT_BITS) - 1) == 0 {
-            // Segments of one path leave in order; only a choice of paths at run time lets them overtake each other.
-            state.oldest = state.oldest.wrapping_add(1);
-            while state.oldest != state.next && self.segments.items[ring.at(state.oldest)].done {
-                state.oldest = state.oldest.wrapping_add(1);
-            }
-        } else {
-            self.segments.items[ring.at(number)].done = true;
-        }
+        // Segments of a flow leave in order.
+        debug_assert!((state.oldest ^ number) & ((1 << SEGMENT_BITS) - 1) == 0 || ring.base == NONE);
+        state.oldest = if ring.base == NONE { state.next } else { state.oldest.wrapping_add(1) };
         if state.full {
             state.full = false;
             let link = self.routes[state.route as usize];
@@ -195,16 +160,6 @@ impl<S: Store> Engine<S> {
         number
     }
 
-    /// The tail of a segment is at the end of its managed flow.
-    pub(super) fn deliver(&mut self, flow: u32, number: u32, now: Time) {
-        let bytes = self.segment(&self.flows[flow as usize], number).bytes;
-        self.engine.bytes_delivered += u64::from(bytes);
-        self.release(flow, number);
-        for _ in 0..self.acknowledge(flow, bytes, now) {
-            self.deliver_message(flow, now, now);
-        }
-    }
-
     /// Whether a region of its own is to hear of it later.
     #[inline]
     fn is_kept(&mut self, mail: Mail) -> bool {
@@ -213,7 +168,7 @@ impl<S: Store> Engine<S> {
 
     /// The end of the flow's next message will be there at `at`.
     #[inline]
-    fn deliver_message(&mut self, flow: u32, at: Time, now: Time) {
+    pub(super) fn deliver_message(&mut self, flow: u32, at: Time, now: Time) {
         let state = &mut self.flows[flow as usize];
         let message = state.delivered.wrapping_mul(u32::from(state.turns)).wrapping_add(u32::from(state.turn));
         state.delivered = state.delivered.wrapping_add(1);

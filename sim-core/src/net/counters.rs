@@ -70,12 +70,18 @@ pub struct Totals {
 /// Of a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
+    /// The program that it is of, and its flow there, where an engine has opened it.
+    pub program: u32,
+    /// See `program`.
+    pub flow: u32,
     /// When its last complete message arrived.
     pub delivered_at: Time,
     /// When the sender knew.
     pub acked_at: Time,
     /// Messages that arrived.
     pub messages: u64,
+    /// Payload bytes that arrived, each counted once.
+    pub payload: u64,
     /// Packets that arrived, copies included.
     pub arrived: u64,
     /// Packets that were marked when they arrived.
@@ -139,7 +145,7 @@ impl Net {
         }
         NetOutcome {
             ports: self.counters.chunks(self.classes as usize).map(<[PortCounters]>::to_vec).collect(),
-            flows: self.qps.iter().map(|qp| qp.outcome).collect(),
+            flows: self.past.iter().copied().chain(self.qps.iter().map(|qp| qp.outcome)).collect(),
             totals,
             input_peak,
             headroom_peak,

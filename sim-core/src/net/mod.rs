@@ -11,6 +11,8 @@
 
 mod arbiter;
 mod counters;
+mod drain;
+mod feed;
 mod flow_control;
 mod marking;
 mod packet;
@@ -27,7 +29,7 @@ pub mod spec;
 mod stall;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use counters::{FlowOutcome, NetOutcome, PortCounters, Totals};
 pub use plan::{Drain, NetPlan};
@@ -68,6 +70,20 @@ pub enum Effect {
         qp: u32,
         /// When.
         at: Time,
+    },
+    /// A packet that was not there yet has arrived, at a queue pair that passes on what it receives.
+    Taken {
+        /// The queue pair.
+        qp: u32,
+        /// Payload.
+        bytes: u32,
+        /// Messages that it completes; each is a `Delivered`, too.
+        ends: u16,
+    },
+    /// A queue pair that is fed has room again.
+    Room {
+        /// The queue pair.
+        qp: u32,
     },
     /// The sender knows that all of the next message has arrived.
     Acknowledged {
@@ -137,6 +153,9 @@ pub enum SpecError {
         /// Ports of the network.
         ports: usize,
     },
+    /// Programs are loaded already.
+    #[error("a network of packets has to be there before the first program")]
+    Late,
     /// A link that is down at times can't be a port.
     #[error("link {0} is down at times, which ports of packets can't be")]
     Outage(u32),
@@ -156,6 +175,14 @@ pub struct Net {
     told: Vec<Told>,
     qps: Vec<Qp>,
     messages: Vec<qp::Messages>,
+    feeds: Vec<feed::Feed>,
+    /// Queue pairs with something that is not acknowledged.
+    busy: u32,
+    /// Notices that were put off.
+    due: u32,
+    /// What queue pairs measured that are no more.
+    past: Vec<FlowOutcome>,
+    past_read: u64,
     routes: Vec<u32>,
     hops: paths::NextHops,
     counters: Vec<PortCounters>,
@@ -201,6 +228,11 @@ impl Net {
             told: vec![Told::default(); links],
             qps: Vec::new(),
             messages: Vec::new(),
+            feeds: Vec::new(),
+            busy: 0,
+            due: 0,
+            past: Vec::new(),
+            past_read: 0,
             routes: Vec::new(),
             hops: paths::NextHops::default(),
             counters: vec![PortCounters::default(); links * classes],
@@ -219,22 +251,51 @@ impl Net {
         match word.phase() {
             Phase::Port if flow == SERVICE => self.service(link, now, s),
             Phase::Port if flow == SIGNAL => self.signalled(link, now, s),
-            Phase::Port => self.expired(link, now, s),
-            Phase::Source => self.eligible(flow, now, s),
+            Phase::Port if flow == EXPIRY => self.expired(link, now, s),
+            Phase::Port => self.drained(link, flow, now, s),
             Phase::Arrival => self.arrive(link, now, s),
+            Phase::Timer if link == STALL => self.check_stall(now, s),
+            // What was set for a queue pair that is no more runs out without effect.
+            Phase::Source | Phase::Timer if flow as usize >= self.qps.len() => {}
+            Phase::Source => self.eligible(flow, now, s),
             Phase::Timer => match link {
                 RATE_TIMER => self.rate_timer(flow, now, s),
                 TIMEOUT => self.timeout(flow, now, s),
-                NOTICE => self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s),
-                _ => self.check_stall(now, s),
+                _ => {
+                    self.due -= 1;
+                    self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s);
+                }
             },
-            Phase::Delivery | Phase::Lane | Phase::Meeting => {}
+            Phase::Lane | Phase::Meeting => {}
         }
     }
 
     /// What has happened since this was last cleared.
     pub fn effects(&mut self) -> &mut Vec<Effect> {
         &mut self.effects
+    }
+
+    /// Whether something is to be sent or not acknowledged.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy > 0
+    }
+
+    /// Drops all queue pairs, if none is busy and nothing of theirs is under way; whether that is so. What they measured is kept.
+    pub(crate) fn forget(&mut self) -> bool {
+        let over = self.busy == 0 && self.due == 0 && self.packets.live() == 0;
+        if over {
+            self.past.extend(self.qps.drain(..).map(|qp| qp.outcome));
+            self.past_read = self.bytes_read();
+            self.messages.clear();
+            self.feeds.clear();
+            self.routes.clear();
+        }
+        over
+    }
+
+    /// When the wire of a port is free.
+    pub(crate) fn free_at(&self, port: u32) -> Time {
+        self.ports[port as usize].free
     }
 
     /// Whether a port of a class is in a cycle of ports that wait for each other.

@@ -38,6 +38,8 @@ pub(super) struct Port {
     /// Classes with something to send, and classes that are held.
     pub(super) ready: u16,
     pub(super) stopped: u16,
+    /// Classes that the endpoint behind the link holds.
+    pub(super) drained: u16,
     /// Classes whose packets are dropped until they are released.
     pub(super) given_up: u16,
     /// The class whose turn it is among equals.
@@ -73,6 +75,7 @@ impl Port {
             far: port.far,
             ready: 0,
             stopped: 0,
+            drained: 0,
             given_up: 0,
             turn: 0,
             until_loss: port.lose_every,
@@ -252,7 +255,7 @@ impl Net {
             }
         }
         let port = &self.ports[link as usize];
-        let may = port.ready & !port.stopped;
+        let may = port.ready & !(port.stopped | port.drained);
         // A service that was called for meanwhile will find what there is.
         if may == 0 || port.scheduled {
             return;

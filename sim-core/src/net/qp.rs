@@ -66,6 +66,13 @@ pub(super) struct Qp {
     pub(super) nxt: u32,
     pub(super) top: u32,
     pub(super) end: u32,
+    /// Packets before it are there to be sent; what it is fed with, if it is, tells of more.
+    pub(super) readable: u32,
+    pub(super) fed: bool,
+    /// What it receives is passed on packet by packet.
+    pub(super) onward: bool,
+    /// One past the last packet that was ever in order at the receiver.
+    pub(super) taken: u32,
     /// One past the last packet of the message that is being sent, and wire bytes of that packet.
     pub(super) cut: u32,
     pub(super) cut_wire: u32,
@@ -147,6 +154,10 @@ impl Net {
             nxt: 0,
             top: 0,
             end: 0,
+            readable: u32::MAX,
+            fed: false,
+            onward: false,
+            taken: 0,
             cut: 0,
             cut_wire: 0,
             last_start: Time::ZERO,
@@ -175,6 +186,14 @@ impl Net {
 
     /// A message of `bytes` of payload; an empty one takes one packet without payload.
     pub fn post(&mut self, qp: u32, bytes: u64, now: Time, s: &mut impl Schedule) {
+        self.announce(qp, bytes, now);
+        if self.qps[qp as usize].state == State::Idle {
+            self.go_on(qp, now, s);
+        }
+    }
+
+    /// The next message is of `bytes`.
+    pub(super) fn announce(&mut self, qp: u32, bytes: u64, now: Time) {
         let mtu = u64::from(self.spec.mtu);
         let state = &mut self.qps[qp as usize];
         let packets = bytes.div_ceil(mtu).max(1);
@@ -184,15 +203,13 @@ impl Net {
         let end = state.end;
         self.messages[qp as usize].queue.push_back(Message { first, end, last });
         if first == state.una {
+            self.busy += 1;
             state.progress = now;
             state.rate.start(now);
             state.pace = state.rate.pace();
         }
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);
-        }
-        if self.qps[qp as usize].state == State::Idle {
-            self.go_on(qp, now, s);
         }
     }
 

@@ -12,7 +12,8 @@ impl Net {
     /// A data packet is at its endpoint.
     #[inline]
     pub(super) fn data_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
-        let Packet { qp, psn, flags, sent, .. } = self.packets[slot];
+        let Packet { qp, psn, flags, sent, wire, .. } = self.packets[slot];
+        let payload = wire - self.spec.overhead;
         self.packets.give(slot);
         let marked = flags & MARKED != 0;
         if marked {
@@ -23,7 +24,7 @@ impl Net {
         state.outcome.marked += u64::from(marked);
         state.outcome.arrived += 1;
         let expected = state.expected;
-        let mut complete = false;
+        let mut complete = 0u16;
         if psn == expected {
             state.gap = false;
             state.expected += 1;
@@ -39,18 +40,33 @@ impl Net {
                 && message.end <= state.expected
             {
                 messages.receiving += 1;
-                complete = true;
+                complete += 1;
                 state.outcome.delivered_at = now;
                 state.outcome.messages += 1;
                 self.effects.push(Effect::Delivered { qp, at: now });
             }
+            // Where a message begins again, what came before has been counted.
+            if psn >= state.taken {
+                state.outcome.payload += u64::from(payload);
+                if state.onward {
+                    self.effects.push(Effect::Taken { qp, bytes: payload, ends: complete });
+                }
+            }
+            state.taken = state.taken.max(state.expected);
         } else if psn > expected {
             if state.how.recovery == Recovery::Selective {
                 let ahead = (psn - expected) as usize;
                 if messages.seen.len() <= ahead {
                     messages.seen.resize(ahead + 1, false);
                 }
-                messages.seen[ahead] = true;
+                if core::mem::replace(&mut messages.seen[ahead], true) {
+                    state.outcome.duplicates += 1;
+                } else {
+                    state.outcome.payload += u64::from(payload);
+                    if state.onward {
+                        self.effects.push(Effect::Taken { qp, bytes: payload, ends: 0 });
+                    }
+                }
                 // All that was sent long enough before this one must be there.
                 let upto = (psn + 1).saturating_sub(state.how.reorder);
                 let from = state.seen_to.max(expected);
@@ -72,7 +88,7 @@ impl Net {
         // A packet that fills a gap stands for those that waited behind it.
         state.owed += (state.expected - expected).max(1);
         state.owed_marked += u32::from(marked);
-        if state.owed >= state.how.ack_every || complete || psn < expected {
+        if state.owed >= state.how.ack_every || complete > 0 || psn < expected {
             let marked = u16::try_from(state.owed_marked).unwrap_or(u16::MAX);
             let upto = state.expected;
             state.owed = 0;
@@ -92,6 +108,7 @@ impl Net {
         if delay.as_ps() == 0 {
             self.send_control(qp, Kind::Notice, 0, 0, now, now, s);
         } else {
+            self.due += 1;
             s.at(now + delay, word(Phase::Timer, NOTICE, qp));
         }
     }
@@ -148,7 +165,8 @@ impl Net {
     ) {
         let state = &mut self.qps[qp as usize];
         let messages = &mut self.messages[qp as usize];
-        if psn > state.una {
+        let news = psn > state.una;
+        if news {
             let packets = psn - state.una;
             state.una = psn;
             state.progress = now;
@@ -175,6 +193,7 @@ impl Net {
             state.rate.on_ack(now, &ack);
         }
         if state.una >= state.end {
+            self.busy -= u32::from(news);
             state.rate.stop(now);
             return;
         }

@@ -39,9 +39,20 @@ impl Net {
                 return false;
             }
         }
-        let from = state.last_start + state.pace.cost_of_segment(Bytes::new(u64::from(state.last_wire)));
+        let mut from = state.last_start + state.pace.cost_of_segment(Bytes::new(u64::from(state.last_wire)));
         // What falls due while the last packet is still on the wire needs no event: the port asks when that has gone.
         let soon = now.max(self.ports[state.port as usize].free);
+        if state.nxt >= state.readable && self.messages[qp as usize].again.is_empty() {
+            let there = self.readable_from(qp, soon);
+            let state = &mut self.qps[qp as usize];
+            let Some(there) = there else {
+                state.state = State::Idle;
+                state.armed = Time::MAX;
+                return false;
+            };
+            from = from.max(there);
+        }
+        let state = &mut self.qps[qp as usize];
         if from > soon {
             state.state = State::Paced;
             if state.armed != from {
@@ -114,7 +125,7 @@ impl Net {
         state.last_start = start;
         state.last_wire = wire;
         state.outcome.resent += u64::from(resent);
-        let (route, hops, cut) = (state.route, state.hops, state.cut);
+        let (route, hops, cut, fed) = (state.route, state.hops, state.cut, state.fed);
         state.rate.on_send(start, wire);
         let crossed = state.nxt >= cut && cut < state.end;
         if crossed {
@@ -138,6 +149,9 @@ impl Net {
         });
         if self.qps[qp as usize].how.timeout.is_some() {
             self.time(qp, start, s);
+        }
+        if fed && !resent {
+            self.feed_sent(qp, wire - self.spec.overhead);
         }
         self.settle_after(qp, start, wire, now, s);
         self.arm_rate_timer(qp, now, s);

@@ -78,6 +78,7 @@ impl Net {
         let port = &mut self.ports[link as usize];
         let opened = port.stopped & heard;
         port.stopped &= !heard;
+        let opened = opened & !port.drained;
         for class in (0..self.classes).filter(|class| opened >> class & 1 != 0) {
             self.released(link, class, now);
         }
@@ -132,7 +133,7 @@ impl Net {
         self.call_stall_check(now, s);
     }
 
-    fn released(&mut self, link: u32, class: u8, now: Time) {
+    pub(super) fn released(&mut self, link: u32, class: u8, now: Time) {
         let at = self.queue_at(link, class);
         let since = self.told[link as usize].since[class as usize];
         self.counters[at].held += now.since(since);
@@ -173,7 +174,8 @@ impl Net {
     pub(super) fn close_holds(&mut self, now: Time) {
         for link in 0..self.ports.len() as u32 {
             for class in 0..self.classes {
-                if self.ports[link as usize].stopped >> class & 1 != 0 {
+                let port = &self.ports[link as usize];
+                if (port.stopped | port.drained) >> class & 1 != 0 {
                     self.released(link, class, now);
                     self.told[link as usize].since[class as usize] = now;
                 }

@@ -18,26 +18,26 @@ use crate::units::{Rate, Span, Time};
 
 pub(super) type Run = super::PacketRun<RadixStore>;
 
-pub(super) fn red_off(lossless: bool) -> ClassSpec {
+pub(crate) fn red_off(lossless: bool) -> ClassSpec {
     ClassSpec { priority: 0, weight: 1, lossless, marking: Marking::Off }
 }
 
 /// Nodes and pairs of links between them, all alike.
-pub(super) struct Fabric {
-    pub(super) endpoints: Vec<bool>,
-    pub(super) ports: Vec<PortSpec>,
-    pub(super) rate: Rate,
-    pub(super) latency: Span,
-    pub(super) forwarding: Forwarding,
+pub(crate) struct Fabric {
+    pub(crate) endpoints: Vec<bool>,
+    pub(crate) ports: Vec<PortSpec>,
+    pub(crate) rate: Rate,
+    pub(crate) latency: Span,
+    pub(crate) forwarding: Forwarding,
 }
 
 impl Fabric {
-    pub(super) fn new(endpoints: usize, nodes: usize, gbit: u64, latency: Span) -> Self {
+    pub(crate) fn new(endpoints: usize, nodes: usize, gbit: u64, latency: Span) -> Self {
         let endpoints = (0..endpoints + nodes).map(|node| node < endpoints).collect();
         Self { endpoints, ports: Vec::new(), rate: Rate::gbit(gbit), latency, forwarding: Forwarding::StoreAndForward }
     }
 
-    pub(super) fn join(&mut self, a: usize, b: usize) {
+    pub(crate) fn join(&mut self, a: usize, b: usize) {
         let first = self.ports.len() as u32;
         for (near, far, twin) in [(a, b, first + 1), (b, a, first)] {
             self.ports.push(PortSpec {
@@ -53,7 +53,7 @@ impl Fabric {
     }
 
     /// The links along nodes, and back.
-    pub(super) fn path(&self, nodes: &[usize]) -> (Vec<u32>, Vec<u32>) {
+    pub(crate) fn path(&self, nodes: &[usize]) -> (Vec<u32>, Vec<u32>) {
         let find = |a: usize, b: usize| {
             let same = |port: &PortSpec| port.near as usize == a && port.far as usize == b;
             self.ports.iter().position(same).unwrap() as u32
@@ -63,7 +63,7 @@ impl Fabric {
         (forth, back)
     }
 
-    pub(super) fn spec(&self, overhead: u32, flow_control: FlowControlSpec) -> NetSpec {
+    pub(crate) fn spec(&self, overhead: u32, flow_control: FlowControlSpec) -> NetSpec {
         NetSpec {
             seed: 1,
             mtu: 4096,
@@ -81,14 +81,14 @@ impl Fabric {
 }
 
 /// `hosts` endpoints at one node.
-pub(super) fn star(hosts: usize, gbit: u64) -> Fabric {
+pub(crate) fn star(hosts: usize, gbit: u64) -> Fabric {
     let mut fabric = Fabric::new(hosts, 1, gbit, Span::from_us(1));
     (0..hosts).for_each(|host| fabric.join(host, hosts));
     fabric
 }
 
 /// 64 endpoints at 8 leaves under 8 spines.
-pub(super) fn leaf_spine(gbit: u64) -> Fabric {
+pub(crate) fn leaf_spine(gbit: u64) -> Fabric {
     let mut fabric = Fabric::new(64, 16, gbit, Span::from_us(1));
     (0..64).for_each(|host| fabric.join(host, 64 + host / 8));
     for leaf in 64..72 {

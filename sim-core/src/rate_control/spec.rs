@@ -19,6 +19,11 @@ pub enum RateSpec {
         /// The window; one packet may always be out.
         window: Bytes,
     },
+    /// A rate that never changes, as a limiter at the source sets it.
+    Paced {
+        /// The rate of wire bytes.
+        rate: Rate,
+    },
     /// See [`Dcqcn`].
     Dcqcn(Arc<DcqcnParams>),
     /// See [`DcqcnFirmware`].
@@ -47,6 +52,7 @@ impl RateSpec {
         match self {
             Self::None => LineRate.into(),
             Self::Fixed { window } => Fixed { pace: PsPerByte::FREE, window: *window }.into(),
+            Self::Paced { rate } => Fixed { pace: rate.ps_per_byte(), window: Bytes::new(u64::MAX) }.into(),
             Self::Dcqcn(params) => Dcqcn::new(line, Arc::clone(params)).into(),
             Self::DcqcnFirmware(params) => DcqcnFirmware::new(line, Arc::clone(params)).into(),
             Self::Dctcp(params) => Dctcp::new(Arc::clone(params)).into(),

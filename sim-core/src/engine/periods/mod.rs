@@ -8,8 +8,8 @@
 //! that, counters grow by as many times what they grew by in the one that was played, and the loop goes on from there. The result is the
 //! one of playing everything, to the picosecond and to the byte.
 //!
-//! Nothing is looked for where a state can't come back or is not all of it: links that are down at times, queued ports,
-//! managed flows, timers of the driver.
+//! Nothing is looked for where a state can't come back or is not all of it: links that are down at times, networks of
+//! packets, timers of the driver.
 
 mod progress;
 mod state;
@@ -125,7 +125,7 @@ impl<S: Store> Engine<S> {
     /// What is loaded has changed.
     pub(super) fn watch_anew(&mut self) {
         let repeated = self.watch.repeated;
-        let on = !self.limits.play_all && self.flapping.is_empty() && !self.any_queued && self.managed.is_empty();
+        let on = !self.limits.play_all && self.flapping.is_empty() && self.net.is_none();
         self.watch = Watch { on, due: on, choose: on, repeated, ..Watch::default() };
     }
 

@@ -187,7 +187,7 @@ impl<S: Store> Engine<S> {
             let segment = self.segment(flow, flow.oldest.wrapping_add(i));
             pass.see(exact(segment.tail, now))?;
             pass.see(pair(segment.route, segment.bytes))?;
-            let flags = u32::from(segment.hop) << 2 | u32::from(segment.last) << 1 | u32::from(segment.done);
+            let flags = u32::from(segment.hop) << 16 | u32::from(segment.ends);
             pass.see(pair(segment.packets, flags))?;
         }
         if !flow.active {
@@ -215,7 +215,7 @@ impl<S: Store> Engine<S> {
         let now = self.pending.now();
         let word = event.word();
         let word = match word.phase() {
-            Phase::Delivery | Phase::Arrival => {
+            Phase::Arrival => {
                 let oldest = self.flows[word.flow_id().index()].oldest;
                 Word::segment(word.phase(), word.link_id(), word.flow_id(), word.number().wrapping_sub(oldest))
             }

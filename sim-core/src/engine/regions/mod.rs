@@ -113,8 +113,7 @@ impl<S: Store> Engine<S> {
             && self.timers == 0
             && self.limits.events == u64::MAX
             && self.flapping.is_empty()
-            && !self.any_queued
-            && self.managed.is_empty()
+            && self.net.is_none()
     }
 
     /// Plays all that is loaded region by region, from between two instants on; `None` if that is over, and where regions
