@@ -1,7 +1,7 @@
 //! The frozen fabric: flat arrays, and the questions that others ask of them.
 
 use sim_core::ids::LinkId;
-use sim_core::network::{LinkModel, LinkSpec, Network};
+use sim_core::network::{LinkSpec, Network};
 use sim_core::units::Bytes;
 
 use super::blueprint::SwitchPlace;
@@ -234,7 +234,6 @@ impl Fabric {
             packet_overhead: link.packet_overhead,
             near: self.device(link.from).forwarding,
             far: self.device(link.to).forwarding,
-            model: LinkModel::Virtual,
             outage: self.outage_of(LinkId::new(i)),
         };
         Network::new(self.links.iter().enumerate().map(spec).collect())
