@@ -3,6 +3,8 @@
 //! Words of the network name its ports and queue pairs. Where the engine has words of the same phase, a port's number is behind
 //! those of all links, so that an event of the engine comes before one of the network at the same instant.
 
+use std::collections::{HashMap, VecDeque};
+
 use super::Engine;
 use super::state::{NONE, Segment};
 use crate::event::{FLOW_BITS, LINK_BITS, Phase, SEGMENT_BITS, Word};
@@ -28,6 +30,9 @@ pub(super) struct Leg {
     pub(super) onward: u32,
 }
 
+/// What queue pairs have in common that can stand in for each other: their ports, their room, and whether they go onward.
+type Kind = (Box<[u32]>, u64, bool);
+
 impl Leg {
     const NOWHERE: Self = Self { flow: NONE, onward: NONE };
 }
@@ -49,6 +54,9 @@ pub(super) struct Wired {
     /// Of each queue pair.
     pub(super) legs: Vec<Leg>,
     last_ports: Vec<u32>,
+    /// Queue pairs that serve no flow, by the ports that they go over and what they are fed with, in order.
+    free: HashMap<Kind, VecDeque<u32>>,
+    kinds: Vec<Kind>,
     /// Classes of each port that the endpoint behind it holds.
     held: Vec<u16>,
     failed: bool,
@@ -96,6 +104,8 @@ impl Wired {
             drain: plan.drain,
             legs: Vec::new(),
             last_ports: Vec::new(),
+            free: HashMap::new(),
+            kinds: Vec::new(),
             failed: false,
             net: Net::new(plan.spec)?,
         })
@@ -106,7 +116,7 @@ impl Wired {
         self.ports[link.index()]
     }
 
-    /// Opens a queue pair over links of the network, fed in segments of `segment` bytes.
+    /// A queue pair, perhaps one that served another flow, over links of the network, fed in segments of `segment` bytes.
     pub(super) fn open(
         &mut self,
         route: &[LinkId],
@@ -117,18 +127,30 @@ impl Wired {
         let forth: Vec<u32> = route.iter().map(|link| self.port(*link)).collect();
         let back: Vec<u32> = forth.iter().rev().map(|port| self.twins[*port as usize]).collect();
         let (Some(first), Some(last)) = (forth.first(), forth.last()) else { return Err(SpecError::Route) };
+        let room = self.fetch.max(segment.saturating_mul(2));
+        let kind: Kind = (forth.clone().into_boxed_slice(), room, onward);
+        // As with a communication library, queue pairs outlive a program: the next one finds them, and their rates, as they are.
+        if let Some(free) = self.free.get_mut(&kind)
+            && let Some(qp) = free.front().copied()
+            && self.net.serve_flow(qp, name.0, name.1)
+        {
+            free.pop_front();
+            return Ok(qp);
+        }
         let line = self.rates[*first as usize];
         let hops = u8::try_from(forth.len()).map_err(|_| SpecError::Route)?;
         let qp = self.net.open(&forth, &back, self.flow, self.rate.at(line, hops))?;
-        self.net.feed(qp, self.fetch.max(segment.saturating_mul(2)), onward, name);
+        self.net.feed(qp, room, onward);
+        self.net.serve_flow(qp, name.0, name.1);
         self.legs.push(Leg::NOWHERE);
         self.last_ports.push(*last);
+        self.kinds.push(kind);
         Ok(qp)
     }
 
     /// Bytes that have arrived by queue pairs at whose end nothing follows.
     fn bytes_delivered(&self) -> u64 {
-        let here = self.legs.iter().enumerate().filter(|(_, leg)| leg.onward == NONE);
+        let here = self.legs.iter().enumerate().filter(|(_, leg)| leg.flow != NONE && leg.onward == NONE);
         here.map(|(qp, _)| self.net.bytes_taken(qp as u32)).sum()
     }
 
@@ -179,17 +201,18 @@ impl<S: Store> Engine<S> {
         self.net.as_ref().is_some_and(|wired| wired.net.is_busy())
     }
 
-    /// Drops all queue pairs, if nothing of theirs is under way; whether there are none now.
+    /// Queue pairs serve no flow any more, if all has arrived; whether that is so.
     pub(super) fn forget_net(&mut self) -> bool {
         let Some(wired) = self.net.as_deref_mut() else { return true };
-        let here = wired.bytes_delivered();
-        let over = wired.net.forget();
-        if over {
-            self.engine.bytes_delivered += here;
-            wired.legs.clear();
-            wired.last_ports.clear();
+        if !wired.net.has_arrived() {
+            return false;
         }
-        over
+        self.engine.bytes_delivered += wired.bytes_delivered();
+        for (qp, leg) in wired.legs.iter_mut().enumerate().filter(|(_, leg)| leg.flow != NONE) {
+            *leg = Leg::NOWHERE;
+            wired.free.entry(wired.kinds[qp].clone()).or_default().push_back(qp as u32);
+        }
+        true
     }
 
     /// An event of the engine or of the network; why the run stops, if it does.
@@ -302,7 +325,7 @@ impl<S: Store> Engine<S> {
         if takes && wired.held[port] >> class & 1 != 0 {
             return None;
         }
-        let state = &self.flows[wired.legs[qp as usize].onward as usize];
+        let state = self.flows.get(wired.legs[qp as usize].onward as usize)?;
         let link = &self.links[self.routes[state.route as usize].index()];
         let behind = link.free.since(now);
         let span = |bytes: Bytes| link.cost.cost(bytes);
@@ -317,9 +340,6 @@ impl<S: Store> Engine<S> {
 
     /// An endpoint that took no more looks whether it does.
     fn look_at_backlog(&mut self, qp: u32, now: Time) {
-        if self.leg(qp).onward == NONE {
-            return;
-        }
         match self.backlog(qp, false, now) {
             Some(at) => {
                 let at = at.max(now + Span::from_ps(1));

@@ -12,7 +12,8 @@ use crate::net::tests::Fabric;
 use crate::net::{Drain, NetPlan};
 use crate::network::{Forwarding, LinkSpec};
 use crate::outcome::Outcome;
-use crate::program::{Program, Slice};
+use crate::program::{Program, Slice, Spacing};
+use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::queue::heap::HeapStore;
 use crate::rate_control::RateSpec;
 use crate::units::{Rate, Span};
@@ -370,4 +371,87 @@ fn a_slow_host_holds_the_port_that_feeds_it() {
         assert!((held / (share * (4.0 * 1048.576 / 49.23 * 4.923 - fills)) - 1.0).abs() < 0.15, "held {held}");
         assert_eq!(net.totals.drops, 0);
     }
+}
+
+#[test]
+fn programs_one_after_the_other_share_queue_pairs() {
+    let star = Star::new(4, Rate::gbyte(50), Rate::gbyte(64));
+    let list: Vec<_> = (0..4).map(|i| (star.route(i, (i + 1) % 4, i < 2, i % 2 == 0), Bytes::new(100_000))).collect();
+    let program = transfers(&list, Bytes::kib(16));
+    let mut engine = Engine::<RadixStore>::new(&star.network, Bytes::new(MTU), Limits::default());
+    engine.set_net(star.plan(credits(64 << 10))).unwrap();
+    engine.load(program.clone(), Time::ZERO).unwrap();
+    let mut loaded = 1;
+    let reason = engine.run(|engine, notice| {
+        if let Notice::Program { ended, .. } = notice
+            && loaded < 9
+        {
+            loaded += 1;
+            engine.load(program.clone(), ended).unwrap();
+        }
+    });
+    assert_eq!(reason, StopReason::Finished);
+    // The last acknowledgements of one are under way when the next begins, so there are two sets at most.
+    let pairs = engine.net.as_ref().unwrap().legs.len();
+    assert!(pairs <= 8, "{pairs}");
+    assert_eq!(engine.flows.len(), 4 + 2, "ended programs are dropped");
+    let outcome = engine.finish(reason);
+    assert_eq!(outcome.faults, []);
+    assert_eq!(outcome.engine.bytes_delivered, 9 * 400_000);
+    let mut names: Vec<_> = outcome.net.unwrap().flows.iter().map(|f| (f.program, f.flow, f.payload)).collect();
+    names.sort_unstable();
+    let expected: Vec<_> = (0..9).flat_map(|program| (0..4).map(move |flow| (program, flow, 100_000))).collect();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_queue_pair_of_which_nothing_arrives_gives_up() {
+    let mut star = Star::new(2, Rate::gbyte(50), Rate::gbyte(64));
+    star.fabric.ports[3].lose_every = 1;
+    let mut plan = star.plan(FlowControlSpec::Unlimited);
+    plan.flow = FlowSpec { recovery: Recovery::GoBackN, timeout: Some(Span::from_us(50)), retries: 3, ..plan.flow };
+    let mut engine = Engine::<RadixStore>::new(&star.network, Bytes::new(MTU), Limits::default());
+    engine.set_net(plan).unwrap();
+    engine.load(transfers(&[(star.route(0, 1, true, true), Bytes::kib(64))], Bytes::kib(16)), Time::ZERO).unwrap();
+    let reason = engine.run(|_, _| {});
+    assert_eq!(reason, StopReason::GaveUp);
+    let outcome = engine.finish(reason);
+    assert_eq!(outcome.faults, []);
+    let flow = outcome.net.unwrap().flows[0];
+    assert!(flow.failed && flow.payload == 0 && flow.timeouts == 4, "{flow:?}");
+}
+
+#[test]
+fn what_packets_can_t_do_is_refused() {
+    let star = Star::new(3, Rate::gbyte(50), Rate::gbyte(64));
+    let load = |routes: Vec<LinkId>| {
+        let mut engine = Engine::<RadixStore>::new(&star.network, Bytes::new(MTU), Limits::default());
+        engine.set_net(star.plan(FlowControlSpec::Unlimited)).unwrap();
+        engine.load(transfers(&[(routes, Bytes::kib(64))], Bytes::kib(16)), Time::ZERO)
+    };
+    // A relay within a route; a route that ends at a switch; one that begins there.
+    let twice: Vec<_> = star.route(0, 1, true, true).into_iter().chain(star.route(1, 2, true, true)).collect();
+    assert_eq!(load(twice), Err(LoadError::TwoNetworks { flow: 0 }));
+    for link in [1, 2] {
+        let fault = crate::net::SpecError::Route;
+        assert_eq!(load(vec![LinkId(link)]), Err(LoadError::QueuePair { flow: 0, fault }));
+    }
+    let mut engine = Engine::<RadixStore>::new(&star.network, Bytes::new(MTU), Limits::default());
+    engine.set_net(star.plan(FlowControlSpec::Unlimited)).unwrap();
+    let mut b = ProgramBuilder::new();
+    let shape = ConnShape {
+        segment: Bytes::kib(4),
+        latency: Span::ZERO,
+        credit: CreditShape::After(Span::ZERO),
+        spacing: Spacing::NONE,
+    };
+    let up: Vec<LinkId> = star.route(0, 1, true, false);
+    b.connect_junction(&[&up], &[&[LinkId(7)]], 1, &shape);
+    assert_eq!(engine.load(b.finish(), Time::ZERO), Err(LoadError::Junction { flow: 0 }));
+    // A plan that names other links than its ports, or that comes late.
+    let mut plan = star.plan(FlowControlSpec::Unlimited);
+    plan.links.pop();
+    assert!(matches!(engine.set_net(plan), Err(crate::net::SpecError::Links { .. })));
+    engine.load(transfers(&[(star.route(0, 1, true, true), Bytes::kib(64))], Bytes::kib(16)), Time::ZERO).unwrap();
+    assert_eq!(engine.set_net(star.plan(FlowControlSpec::Unlimited)), Err(crate::net::SpecError::Late));
 }

@@ -46,15 +46,28 @@ pub(super) struct Feed {
 impl Net {
     /// From now on the messages of a queue pair come by [`ask`](Self::ask) and [`read`](Self::read); of what was asked for at most
     /// `room` bytes are not sent, beside the piece that was asked for last. What it delivers is passed on packet by packet if it
-    /// goes `onward`. In the outcome it has the name of a program and a flow.
-    pub(crate) fn feed(&mut self, qp: u32, room: u64, onward: bool, (program, flow): (u32, u32)) {
+    /// goes `onward`.
+    pub(crate) fn feed(&mut self, qp: u32, room: u64, onward: bool) {
         let state = &mut self.qps[qp as usize];
         state.fed = true;
         state.readable = 0;
         state.onward = onward;
-        (state.outcome.program, state.outcome.flow) = (program, flow);
         self.feeds.resize_with(self.qps.len(), Feed::default);
         self.feeds[qp as usize].room = room;
+    }
+
+    /// A queue pair serves a flow from now on, which is so named in the outcome; false, and it does not, if what it sent for another
+    /// is not acknowledged.
+    pub(crate) fn serve_flow(&mut self, qp: u32, program: u32, flow: u32) -> bool {
+        let state = &mut self.qps[qp as usize];
+        let free = state.una >= state.end;
+        if free {
+            if state.end > 0 {
+                self.past.push(state.outcome);
+            }
+            state.outcome = super::FlowOutcome { program, flow, ..super::FlowOutcome::default() };
+        }
+        free
     }
 
     /// Asks whether a queue pair takes a piece; if not, [`Effect::Room`] will say when.
@@ -133,12 +146,12 @@ impl Net {
         }
     }
 
-    /// Bytes that queue pairs, those that are no more, too, were told of by [`read`](Self::read).
+    /// Bytes that queue pairs were told of by [`read`](Self::read).
     pub(crate) fn bytes_read(&self) -> u64 {
-        self.past_read + self.feeds.iter().map(|feed| feed.told).sum::<u64>()
+        self.feeds.iter().map(|feed| feed.told).sum()
     }
 
-    /// Bytes that have arrived by a queue pair.
+    /// Bytes that have arrived by a queue pair for the flow that it serves.
     pub(crate) fn bytes_taken(&self, qp: u32) -> u64 {
         self.qps[qp as usize].outcome.payload
     }

@@ -178,11 +178,10 @@ pub struct Net {
     feeds: Vec<feed::Feed>,
     /// Queue pairs with something that is not acknowledged.
     busy: u32,
-    /// Notices that were put off.
-    due: u32,
-    /// What queue pairs measured that are no more.
+    /// Queue pairs with something that has not arrived.
+    expecting: u32,
+    /// What queue pairs measured for flows that are no more.
     past: Vec<FlowOutcome>,
-    past_read: u64,
     routes: Vec<u32>,
     hops: paths::NextHops,
     counters: Vec<PortCounters>,
@@ -230,9 +229,8 @@ impl Net {
             messages: Vec::new(),
             feeds: Vec::new(),
             busy: 0,
-            due: 0,
+            expecting: 0,
             past: Vec::new(),
-            past_read: 0,
             routes: Vec::new(),
             hops: paths::NextHops::default(),
             counters: vec![PortCounters::default(); links * classes],
@@ -254,17 +252,12 @@ impl Net {
             Phase::Port if flow == EXPIRY => self.expired(link, now, s),
             Phase::Port => self.drained(link, flow, now, s),
             Phase::Arrival => self.arrive(link, now, s),
-            Phase::Timer if link == STALL => self.check_stall(now, s),
-            // What was set for a queue pair that is no more runs out without effect.
-            Phase::Source | Phase::Timer if flow as usize >= self.qps.len() => {}
             Phase::Source => self.eligible(flow, now, s),
             Phase::Timer => match link {
                 RATE_TIMER => self.rate_timer(flow, now, s),
                 TIMEOUT => self.timeout(flow, now, s),
-                _ => {
-                    self.due -= 1;
-                    self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s);
-                }
+                NOTICE => self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s),
+                _ => self.check_stall(now, s),
             },
             Phase::Lane | Phase::Meeting => {}
         }
@@ -280,17 +273,9 @@ impl Net {
         self.busy > 0
     }
 
-    /// Drops all queue pairs, if none is busy and nothing of theirs is under way; whether that is so. What they measured is kept.
-    pub(crate) fn forget(&mut self) -> bool {
-        let over = self.busy == 0 && self.due == 0 && self.packets.live() == 0;
-        if over {
-            self.past.extend(self.qps.drain(..).map(|qp| qp.outcome));
-            self.past_read = self.bytes_read();
-            self.messages.clear();
-            self.feeds.clear();
-            self.routes.clear();
-        }
-        over
+    /// Whether all that was announced has arrived.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.expecting == 0
     }
 
     /// When the wire of a port is free.

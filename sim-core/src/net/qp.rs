@@ -201,6 +201,8 @@ impl Net {
         let first = state.end;
         state.end = first.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
         let end = state.end;
+        let messages = &self.messages[qp as usize];
+        self.expecting += u32::from(messages.receiving == messages.queue.len());
         self.messages[qp as usize].queue.push_back(Message { first, end, last });
         if first == state.una {
             self.busy += 1;

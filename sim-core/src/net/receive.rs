@@ -45,6 +45,7 @@ impl Net {
                 state.outcome.messages += 1;
                 self.effects.push(Effect::Delivered { qp, at: now });
             }
+            self.expecting -= u32::from(complete > 0 && messages.receiving == messages.queue.len());
             // Where a message begins again, what came before has been counted.
             if psn >= state.taken {
                 state.outcome.payload += u64::from(payload);
@@ -108,7 +109,6 @@ impl Net {
         if delay.as_ps() == 0 {
             self.send_control(qp, Kind::Notice, 0, 0, now, now, s);
         } else {
-            self.due += 1;
             s.at(now + delay, word(Phase::Timer, NOTICE, qp));
         }
     }
