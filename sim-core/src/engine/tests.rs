@@ -160,6 +160,20 @@ proptest! {
 }
 
 #[test]
+fn more_segments_than_a_window_has_numbers_wait_at_the_source() {
+    let links = [Rate::gbyte(100), Rate::gbyte(1)].map(|r| LinkSpec::ideal(r, Span::from_us(1)));
+    let (network, route) = chain(&links);
+    for segments in [(1u64 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
+        let bytes = Bytes::new(segments * 64);
+        let program = transfers(&[(route.clone(), bytes)], Bytes::new(64));
+        let (ends, outcome) = play_with(&network, &program, None);
+        let expected = Rate::gbyte(1).time_for(bytes).as_us() + 2.0;
+        assert!((ends[0].as_us() / expected - 1.0).abs() < 1e-3, "{segments}: {} for {expected}", ends[0]);
+        assert_eq!(outcome.links[1].payload, bytes.get());
+    }
+}
+
+#[test]
 fn flows_of_one_port_share_it_round_robin() {
     let (network, route) = chain(&with_devices(&[50], &[CT, CT]));
     let bytes = Bytes::mib(8);
