@@ -291,6 +291,22 @@ impl World<'_> {
         }
     }
 
+    /// Type and operator of a collective's elements, if those of the scenario are not all alike.
+    fn kind(&self, collective: &Collective) -> Option<String> {
+        let of = |c: &Collective| match c.op.reduces() {
+            true => format!("{} {}", c.type_name, c.reduction_name),
+            false => c.type_name.clone(),
+        };
+        let own = of(collective);
+        let collectives = self.loaded.scenario.workloads.iter().filter_map(|w| match w {
+            Workload::Collective(c) => Some(c),
+            _ => None,
+        });
+        // Those of other operations have another operator, or none, by themselves.
+        let mut alike = collectives.filter(|c| c.op == collective.op);
+        alike.any(|c| of(c) != own).then_some(own)
+    }
+
     fn interrupted(&self) -> bool {
         let flag = self.options.interrupt.as_ref();
         flag.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))

@@ -165,3 +165,20 @@ fn command_lines_that_are_none_are_faults_like_others() {
     }
     assert_eq!(fabricsim(&["bench", "--help"]).code, 0);
 }
+
+#[test]
+fn channels_that_bound_a_message_are_named_and_not_the_nic_they_half_fill() {
+    let bottleneck = |channels: &str| {
+        let env = format!("NCCL_NCHANNELS_PER_NET_PEER={channels}");
+        let args =
+            ["bench", "sendrecv", "--system", "hgx-h100", "--nodes", "2", "--env", &env, "-b", "16M", "-e", "16M"];
+        let json = fabricsim(&[&args[..], &["--format", "json"]].concat()).json();
+        json["results"]["collectives"][0]["bottleneck"].as_str().unwrap().to_owned()
+    };
+    for few in ["1", "2"] {
+        let named = bottleneck(few);
+        assert!(named.starts_with("channel rate 9"), "{few}: {named}");
+    }
+    let named = bottleneck("4");
+    assert!(named.contains("nic0->leaf"), "{named}");
+}

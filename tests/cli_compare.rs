@@ -485,7 +485,7 @@ fn the_version_of_nccl_and_other_gpus_are_told() {
 fn a_damaged_type_is_shown_with_those_that_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let row = |size: u32, name: &[u8]| -> Vec<u8> {
-        let figures = b" sum -1 300.0 55.92 97.87 0 300.0 55.92 97.87 0\n";
+        let figures = b" sum -1 30.0 0.07 0.12 0 30.0 0.07 0.12 0\n";
         [format!("{size} {} ", size / 4).as_bytes(), name, figures].concat()
     };
     fs::write(dir.path().join("bad.txt"), row(1024, b"fl\xffat")).unwrap();
@@ -494,6 +494,87 @@ fn a_damaged_type_is_shown_with_those_that_there_are() {
     fs::write(dir.path().join("part.txt"), [row(1024, b"fl\xffat"), row(2048, b"float")].concat()).unwrap();
     let ran = compare(dir.path(), &["part.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
     assert!(ran.code == 0 && ran.out.contains("is no type of nccl-tests"), "{ran:?}");
+}
+
+#[test]
+fn what_does_not_count_is_told_by_its_line_and_not_scored() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "1024 256 float sum -1 15.30 0.07 0.12 0 15.10 0.07 0.12 7\n\
+                2048 512 float sum -1 0.00 inf inf 0 15.40 0.13 0.23 0\n\
+                4096 1024 float sum -1 15.60 0.26 0.46 0 15.50 0.26 0.46 0\n\
+                8192 2048 flo";
+    fs::write(dir.path().join("x.txt"), text).unwrap();
+    let ran = compare(dir.path(), &["x.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for told in [
+        "line 1, column 1: 1024 B in place: 7 wrong values in the result; it is left out",
+        "line 2, column 1: 2048 B out of place: the time is zero; it is left out",
+        "line 4, column 14: the last line is cut before its figures; it is left out",
+        "4 rows: mean |error|",
+    ] {
+        assert!(ran.out.contains(told), "{told}: {}", ran.out);
+    }
+    // `fit` asks the same place.
+    let fit = ["fit", "x.txt", "--op", "all_reduce", "--system", "hgx-h100", "--parameters", "launch.kernel_us"];
+    let ran = fabricsim_in(dir.path(), &fit);
+    assert!(ran.err.contains("W030") && ran.err.contains("7 wrong values"), "{ran:?}");
+    assert!(ran.out.contains("fitted to 3 rows") || ran.code != 0, "{ran:?}");
+}
+
+#[test]
+fn numbers_of_300_digits_are_shortened() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "7".repeat(300);
+    let sound = "4096 1024 float sum -1 15.60 0.26 0.46 0 15.50 0.26 0.46 0\n";
+    for damaged in [
+        format!("{long} 256 float sum -1 15.30 0.07 0.12 0 15.10 0.07 0.12 0\n"),
+        format!("1024 256 float sum -1 {long} 0.07 0.12 0 15.10 0.07 0.12 0\n"),
+        format!("1024 256 float sum -1 15.30 0.07 0.12 0 15.10 0.07 0.12 {long}\n"),
+    ] {
+        fs::write(dir.path().join("x.txt"), damaged + sound).unwrap();
+        let ran = compare(dir.path(), &["x.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
+        assert!(ran.code == 0 && ran.out.contains("line 1, column"), "{ran:?}");
+        assert!(!ran.out.contains(&long[..40]) && !ran.err.contains(&long[..40]), "{ran:?}");
+    }
+    let ran = compare(dir.path(), &["x.txt", "--system", "hgx-h100", "--max-mape", &long]);
+    assert!(ran.code == 2 && !ran.err.contains(&long[..80]), "{ran:?}");
+}
+
+#[test]
+fn the_transport_that_was_assumed_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    own_log(dir.path(), "x.txt", 1.0);
+    let err = |args: &[&str]| compare(dir.path(), &[&["x.txt"][..], &CLUSTER, args].concat()).err;
+    assert!(err(&[]).contains("transport infiniband, which the log does not tell"), "{}", err(&[]));
+    assert!(!err(&["--transport", "roce"]).contains("transport"), "{}", err(&["--transport", "roce"]));
+    let text = fs::read_to_string(dir.path().join("x.txt")).unwrap();
+    let network = "node0:1:1 [0] NCCL INFO Using network IB\n";
+    fs::write(dir.path().join("x.txt"), format!("{network}{text}")).unwrap();
+    assert!(err(&[]).contains("(NCCL's IB is infiniband or roce)"), "{}", err(&[]));
+    // Inside a node there is none.
+    let one = "4096 1024 float sum -1 15.60 0.26 0.46 0 15.50 0.26 0.46 0\n";
+    fs::write(dir.path().join("one.txt"), one).unwrap();
+    let ran = compare(dir.path(), &["one.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
+    assert!(ran.code == 0 && !ran.err.contains("transport"), "{ran:?}");
+}
+
+#[test]
+fn rows_of_several_types_are_predicted_and_named_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["bench", "all_reduce", "--system", "hgx-h100", "-d", "all", "-b", "1K", "-e", "1K"];
+    let ran = fabricsim(&args);
+    assert!(ran.code == 0 && ran.out.contains("float sum") && ran.out.contains("int8 sum"), "{ran:?}");
+    let json = fabricsim(&[&args[..], &["--format", "json"]].concat()).json();
+    let list = json["results"]["collectives"].as_array().unwrap();
+    let types: std::collections::BTreeSet<&str> = list.iter().map(|c| c["type"].as_str().unwrap()).collect();
+    assert_eq!(types.len(), list.len(), "{types:?}");
+    let log = "1024 1024 int8 sum -1 15.30 0.07 0.12 0 15.10 0.07 0.12 0\n\
+               1024 256 float sum -1 15.40 0.07 0.12 0 15.40 0.07 0.12 0\n";
+    fs::write(dir.path().join("x.txt"), log).unwrap();
+    let ran = compare(dir.path(), &["x.txt", "--op", "all_reduce", "--system", "hgx-h100"]);
+    assert!(ran.code == 0 && ran.out.contains("int8 sum") && ran.out.contains("4 rows"), "{ran:?}");
+    let ran = fabricsim(&["bench", "all_reduce", "--system", "hgx-h100", "-b", "1K", "-e", "1K"]);
+    assert!(!ran.out.contains("type"), "one type needs no column: {}", ran.out);
 }
 
 #[test]

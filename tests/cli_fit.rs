@@ -50,6 +50,26 @@ const TRUE: &[(&str, f64)] =
     &[("launch.kernel_us", 6.0), ("nvlink.ll_us", 0.3), ("nvls.loop_us", 6.0), ("nvls.rate_gbps", 15.0)];
 
 #[test]
+fn a_log_of_another_generation_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = |gpu: &str| {
+        format!(
+            "# Collective test starting: all_reduce_perf\n# Using devices\n\
+             #  Rank  0 Group  0 Pid   1 on host0 device  0 [0000:00:00] {gpu}\n\
+             #  Rank  1 Group  0 Pid   2 on host0 device  1 [0000:01:00] {gpu}\n\
+             4096 1024 float sum -1 15.60 0.26 0.26 0 15.50 0.26 0.26 0\n"
+        )
+    };
+    fs::write(dir.path().join("x.txt"), log("NVIDIA B200")).unwrap();
+    fit(dir.path(), &["x.txt", "--parameters", "launch.kernel_us"])
+        .fails(2, &["E080", "NVIDIA B200", "Blackwell", "Hopper", "--system hgx-b200"]);
+    // Another chip of the same generation is warned of.
+    fs::write(dir.path().join("x.txt"), log("NVIDIA H200")).unwrap();
+    let ran = fit(dir.path(), &["x.txt", "--parameters", "launch.kernel_us"]);
+    assert!(ran.err.contains("W032") && !ran.err.contains("generation"), "{ran:?}");
+}
+
+#[test]
 fn known_values_come_back_within_their_intervals() {
     let dir = tempfile::tempdir().unwrap();
     log(dir.path(), "ar.txt", "all_reduce", ["8", "1G", "2"], TRUE, 0.02);

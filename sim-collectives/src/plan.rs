@@ -456,6 +456,19 @@ impl Plan {
         }
     }
 
+    /// What a channel moves of a lone message in each direction, GB/s: the steps of its sender, one after the other. `None` for
+    /// calls that are no shift by one rank: where several messages share a channel, it depends on which are under way.
+    #[must_use]
+    pub fn message_rate(&self, machine: &Machine<'_>) -> Option<f64> {
+        let p2p = &self.call.p2p;
+        (self.operation == Operation::SendRecv && p2p.message > 0).then(|| {
+            // Looked at aside: no time rests on what this asks for.
+            let timing = machine.timing.clone().watched();
+            let slice = p2p.step.min(p2p.part).max(1);
+            timing.call(self.shape(machine)).step_rate(Work::PointToPoint { width: 1 }, slice)
+        })
+    }
+
     /// The lanes of the call, for checks and drawings.
     #[must_use]
     pub fn lanes(&self) -> Lanes {

@@ -9,7 +9,6 @@ use sim_collectives::timing::Key;
 use sim_core::outcome::StopReason;
 use sim_core::units::Span;
 use sim_report::compare::{Band, LogComparison, Placement};
-use sim_report::nccl_log;
 use sim_report::result::{
     Envelope, FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult, Warning,
 };
@@ -90,17 +89,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         let (cluster, path) = labelled(text);
         let name = path.display().to_string();
         let log = measured::read(path, &name)?;
+        measured::damage(&name, &log, context, &mut notes);
         for (number, table) in log.tables.iter().enumerate() {
             let shown = if number == 0 { name.clone() } else { format!("{name}#{}", number + 1) };
             let case = measured::case(&shown, &log, table, &request, context, &mut notes)?;
+            measured::same_generation(&shown, &case)?;
             cases.push((shown, cluster.to_owned(), case));
         }
     }
     let tables: Vec<Measured<'_>> = cases
         .iter()
         .map(|(name, cluster, case)| {
-            let rows = case.table.rows.iter().filter(|row| row.bytes.get() > 0 && row.bytes <= most);
-            let rows = rows.filter_map(|row| Some((case.request(row), Span::from_us_f64(time(row)?)))).collect();
+            let one = |row| Some((case.request(row), Span::from_us_f64(measured::time(row)?)));
+            let rows = case.rows(most).filter_map(one).collect();
             let (name, cluster) = (name.clone(), cluster.clone());
             Measured { name, cluster, loaded: &case.loaded, group: case.group.clone(), calls: case.calls(), rows }
         })
@@ -128,16 +129,6 @@ fn show(args: &Args, results: &FitResults, notes: Vec<Warning>, context: &Contex
         context.note(&format!("saved {}", path.display()));
     }
     Ok(())
-}
-
-/// The time of a row in µs: out of place, unless that is an outlier beside the other one.
-fn time(row: &nccl_log::Row) -> Option<f64> {
-    let sound = |t: Option<f64>| t.filter(|t| t.is_finite() && *t >= sim_report::compare::LEAST_US);
-    let (out, inside) = (sound(row.out_of_place.map(|t| t.time_us)), sound(row.in_place.map(|t| t.time_us)));
-    match (out, inside) {
-        (Some(out), Some(inside)) if out > sim_report::compare::OUTLIER_RATIO * inside => Some(inside),
-        (out, inside) => out.or(inside),
-    }
 }
 
 /// `NAME=FILE`, or a file that is a cluster of its own. A file of that very name comes first.
@@ -218,6 +209,7 @@ fn bands(tables: &[Measured<'_>], rows: &[fit::Row], predicted: impl Fn(&fit::Ro
         high_us: predicted(r).as_us(),
         outlier: false,
         line: 0,
+        kind: None,
     };
     let rows = rows.iter().map(row).collect();
     let compared = LogComparison { rows, ..LogComparison::default() };

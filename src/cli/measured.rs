@@ -15,7 +15,7 @@ use sim_report::result::Warning;
 use super::context::{Context, warnings};
 use super::fault::{Exit, Failure};
 use super::play::failure;
-use crate::diagnostic::{Code, Diagnostic, counted, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 use crate::scenario::{Input, Loaded, Setting, reduction};
 use crate::simulate::RunError;
 
@@ -57,6 +57,11 @@ impl Case {
         (self.table.parameters.warmup_iters.unwrap_or(1), self.table.parameters.iters.unwrap_or(20))
     }
 
+    /// The rows to predict: of a size above zero and up to `most`, with a time that counts.
+    pub(super) fn rows(&self, most: Bytes) -> impl Iterator<Item = &Row> {
+        rows(&self.table, most)
+    }
+
     /// What the call of a row asks for.
     pub(super) fn request(&self, row: &Row) -> sim_collectives::Request {
         let mut request = sim_collectives::Request::new(self.op, row.bytes);
@@ -65,6 +70,40 @@ impl Case {
         request.root = row.root.unwrap_or(0).min(self.ranks - 1);
         request
     }
+}
+
+/// The rows of a table that can be predicted and count, whoever asks.
+pub(super) fn rows(table: &Table, most: Bytes) -> impl Iterator<Item = &Row> {
+    let counts = move |row: &&Row| row.bytes <= most && row.halves().into_iter().flatten().any(|half| half.is_ok());
+    table.rows.iter().filter(counts)
+}
+
+/// The time of a row, us: out of place, unless that is an outlier beside the other one; `None` if neither counts.
+pub(super) fn time(row: &Row) -> Option<f64> {
+    let [out, inside] = row.halves().map(|half| half.and_then(Result::ok));
+    match (out, inside) {
+        (Some(out), Some(inside)) if out > sim_report::compare::OUTLIER_RATIO * inside => Some(inside),
+        (out, inside) => out.or(inside),
+    }
+}
+
+/// What was found in a log that does not count, or is not as it should be, line by line.
+pub(super) fn remarks(log: &NcclLog) -> Vec<String> {
+    let more = (log.more_warnings > 0).then(|| format!("and {} more", counted(log.more_warnings as u64, "remark")));
+    log.warnings.iter().map(ToString::to_string).chain(more).collect()
+}
+
+/// Says what was found in a log, on standard error and in `notes`.
+pub(super) fn damage(name: &str, log: &NcclLog, context: &Context, notes: &mut Vec<Warning>) {
+    let remarks = remarks(log);
+    if remarks.is_empty() {
+        return;
+    }
+    let name = shorten(name);
+    let fault = Diagnostic::new(Code::LogDamage, format!("`{name}`: {}", remarks.join("; ")));
+    let found = Diagnostics::of(fault);
+    context.say(&found);
+    notes.extend(warnings(&found));
 }
 
 /// Reads a log; `-` is standard input.
@@ -117,6 +156,21 @@ pub(super) fn case(
     notes.extend(warnings(&case.loaded.diagnostics));
     cluster::other_gpus(name, table, &case.loaded, context, notes);
     Ok(case)
+}
+
+/// Refuses a log of GPUs of another generation than the cluster's: they share no timing parameters.
+pub(super) fn same_generation(name: &str, case: &Case) -> Result<(), Failure> {
+    let own = &case.loaded.fabric.node_spec().gpu;
+    let Some(seen) = case.table.gpu() else { return Ok(()) };
+    let Some((theirs, ours)) = guess::generations(seen, own, &case.loaded.catalogue) else { return Ok(()) };
+    let system = case.loaded.scenario.system.as_deref().unwrap_or("the cluster's node");
+    let (name, seen) = (shorten(name), shorten(seen));
+    let message = format!(
+        "`{name}` was measured on `{seen}` ({theirs}), and {system} has {own} ({ours}): what is fitted to one generation is no parameter of another"
+    );
+    let hint = guess::system(&seen)
+        .map_or_else(|| "give the system that it ran on".to_owned(), |usual| format!("--system {usual} has such GPUs"));
+    Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message).help(hint)))
 }
 
 /// The cluster of a table alone, whatever its number of ranks; told as [`case`] does.

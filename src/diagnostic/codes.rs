@@ -359,11 +359,14 @@ doesn't contain this: its figures are those of healthy switches. Reads are not a
 time.";
 
     LogDamage = "W030", "a damaged measurement file",
-"Part of the log could not be read: cut lines, binary bytes, rows with missing columns. The complete rows are used.";
+"Part of the log could not be read (cut lines, binary bytes, rows with missing columns), or does not count: a time of zero, a
+result that nccl-tests' own check found wrong, figures of a row that contradict each other. The message has the lines. All
+other rows are used.";
 
     Assumed = "W031", "taken from a log, or guessed",
 "`compare` takes what it was not told from the log itself: the system from the name of the GPUs, the nodes from the hosts
-in the list of ranks, NCCL's version and variables from the lines it prints. The message says what was taken. Flags win:
+in the list of ranks, NCCL's version and variables from the lines it prints. What neither tells is assumed: the newest NCCL,
+the system's usual transport. The message says what was taken and what was assumed. Flags win:
 
     $ fabricsim compare nccl.log --system hgx-h100 --nodes 2 --transport roce";
 

@@ -40,7 +40,7 @@ pub(super) struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     pub(super) fn new(tables: &'a [Measured<'a>], options: &'a Options) -> Result<Self, FitError> {
-        let least = Span::from_us_f64(sim_report::compare::LEAST_US);
+        let least = Span::from_us_f64(sim_report::nccl_log::LEAST_US);
         let sound = |(_, time): &(usize, Span)| *time >= least;
         let mut rows = Vec::new();
         let mut first: HashMap<String, usize> = HashMap::new();

@@ -38,9 +38,12 @@ pub(super) fn collective(
     }
 }
 
-/// What each channel moves as a share of what it can, and the name of that limit. `None` for sends and receives, whose
-/// messages share the channels in another way at each size.
+/// What each channel moves as a share of what it can, and the name of that limit. `None` for calls whose messages share channels,
+/// in another way at each size.
 fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> Option<(f64, &'static str)> {
+    if let Some(rate) = plan.message_rate(machine) {
+        return Some(((algbw / f64::from(plan.channels.max(1)) / rate).min(1.0), "channel rate"));
+    }
     let (limit, rate) = (plan.limit()?, plan.channel_rate(machine)?);
     let moved = if limit.bus { busbw } else { algbw };
     // The last slices are shorter, and may be a little faster than whole ones.

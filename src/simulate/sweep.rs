@@ -132,6 +132,7 @@ pub(super) fn row(
         bottleneck: bottleneck::collective(machine, plan, outcome, (algbw, busbw), links),
         low_us: None,
         high_us: None,
+        kind: None,
     }
 }
 
@@ -201,7 +202,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             let calls = (collective.warmup, collective.iterations);
             sum.results.explain.push(explain::size(world, &machine, request, &row, calls, channels_from)?);
         }
-        sum.collective(row, machine.ranks());
+        sum.collective(CollectiveResult { kind: world.kind(collective), ..row }, machine.ranks());
     }
     if let Some(search) = world.options.best {
         let rows = &sum.results.collectives[before..];

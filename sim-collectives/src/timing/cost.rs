@@ -171,6 +171,13 @@ impl CallTiming<'_> {
         bytes.max(1) as f64 / (time.as_us() * 1e3).max(f64::MIN_POSITIVE)
     }
 
+    /// The same with the fixed cost of each step.
+    #[must_use]
+    pub fn step_rate(&self, work: Work, bytes: u64) -> f64 {
+        let time = self.cost(work).hold((bytes.max(1) as f64 * wire_factor(self.shape.protocol)) as u64);
+        bytes.max(1) as f64 / (time.as_us() * 1e3).max(f64::MIN_POSITIVE)
+    }
+
     /// Latency of a message inside a node beyond its path.
     #[must_use]
     pub fn local_latency(&self, nvlink: bool) -> Span {

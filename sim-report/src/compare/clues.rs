@@ -180,19 +180,23 @@ fn what_if(sizes: &[Size], clues: &Clues) -> Option<Cause> {
         }
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (least, without, first) = *found.first()?;
-    let percent = |gap: f64| (gap.exp() - 1.0) * 100.0;
+    let (least, _, first) = *found.first()?;
+    // On the scale of a row's error, at the sizes that were played.
+    let errors = |of: &dyn Fn(&Size) -> Option<f64>| -> String {
+        let one = |s: &Size| of(s).map(|us| format!("{:+.0} %", (us / s.measured_us - 1.0) * 100.0));
+        sizes.iter().filter_map(one).collect::<Vec<_>>().join(" and ")
+    };
     // Another that does nearly as well can't be told from it.
     let alike = found.iter().skip(1).find(|(with, ..)| *with < ALIKE * least + 0.05);
     let or = alike
-        .map_or(String::new(), |(with, _, what)| format!(", or as if {} ({:.0} % off)", what.what, percent(*with)));
-    let sizes: Vec<String> = first.predicted_us.iter().map(|(bytes, _)| bytes.to_string()).collect();
+        .map_or(String::new(), |(.., what)| format!(", or as if {} (error {})", what.what, errors(&|s| at(what, s))));
+    let played: Vec<String> = first.predicted_us.iter().map(|(bytes, _)| bytes.to_string()).collect();
     let text = format!(
-        "as if {}: the model is then {:.0} % off at {}, in place of {:.0} %{or}",
+        "as if {}: the error at {} is then {}, in place of {}{or}",
         first.what,
-        percent(least),
-        sizes.join(" and "),
-        percent(without)
+        played.join(" and "),
+        errors(&|s| at(first, s)),
+        errors(&|s| at(first, s).map(|_| s.predicted_us))
     );
     Some(Cause { left: least, played: true, text })
 }

@@ -4,8 +4,8 @@
 //! # use sim_report::compare::{LogComparison, Prediction};
 //! # let text = b"1073741824 268435456 float sum -1 7163.5 149.89 224.84 0 7161.8 149.93 224.89 0\n";
 //! let log = sim_report::nccl_log::read(text).unwrap();
-//! let compared = LogComparison::new("night.txt", &log.tables[0], |bytes, _placement| {
-//!     Some(Prediction::exactly(bytes.get() as f64 / 150e3))
+//! let compared = LogComparison::new("night.txt", &log.tables[0], |row, _placement| {
+//!     Some(Prediction::exactly(row.bytes.get() as f64 / 150e3))
 //! });
 //! assert!(compared.rows.iter().all(|row| row.error().abs() < 0.01));
 //! ```
@@ -21,16 +21,13 @@ use serde::{Deserialize, Serialize};
 use sim_core::units::Bytes;
 
 use crate::metrics::Operation;
-use crate::nccl_log::Table;
+use crate::nccl_log::{self, Table};
 use crate::result::ParameterResult;
 
 pub use baseline::{Baseline, BaselineBand, Change, key};
 pub use checks::{Check, Failed, Gates, checks};
 pub use clues::{Clues, WhatIf};
 pub use stats::{Band, BandName, Missed, Summary, Thresholds};
-
-/// No call takes less, µs: what claims to is a damaged figure.
-pub const LEAST_US: f64 = 1e-3;
 
 /// A row that takes more than this many times its twin of the other placement is an outlier.
 pub const OUTLIER_RATIO: f64 = 1.5;
@@ -77,7 +74,7 @@ impl Prediction {
 }
 
 /// A measured row beside its prediction.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Size as printed.
     pub bytes: Bytes,
@@ -95,6 +92,8 @@ pub struct Row {
     pub outlier: bool,
     /// Line of the log, from 1.
     pub line: usize,
+    /// Type and operator of its elements, where the table has several: `float sum`.
+    pub kind: Option<String>,
 }
 
 impl Row {
@@ -108,6 +107,19 @@ impl Row {
     #[must_use]
     pub fn in_range(&self) -> bool {
         (self.low_us..=self.high_us).contains(&self.measured_us)
+    }
+}
+
+/// Whether a table has elements of several types, or several operators: a sweep with `-d all` or `-o all`.
+fn several_types(table: &Table) -> bool {
+    table.rows.windows(2).any(|pair| pair[0].dtype != pair[1].dtype || pair[0].redop != pair[1].redop)
+}
+
+/// Type and operator of a row, as a log has them.
+fn kind(row: &nccl_log::Row) -> String {
+    match &row.redop {
+        Some(redop) => format!("{} {redop}", row.dtype.name()),
+        None => row.dtype.name().to_owned(),
     }
 }
 
@@ -164,7 +176,7 @@ pub struct LogComparison {
     pub ranks: Option<u32>,
     /// One row a size and placement, in the log's order.
     pub rows: Vec<Row>,
-    /// Rows of size zero, time zero or without a prediction, which are left out.
+    /// Measurements that are left out: of size or time zero, wrong, damaged, or without a prediction.
     pub skipped: usize,
     /// The version of NCCL that was simulated.
     pub library: Option<Library>,
@@ -177,23 +189,24 @@ pub struct LogComparison {
 }
 
 impl LogComparison {
-    /// Compares a table with a model. Rows of size or time zero, and those for which `predict` has no (finite,
-    /// positive) answer, are left out and counted in [`skipped`](Self::skipped).
+    /// Compares a table with a model. Measurements that don't count ([`nccl_log::Row::halves`]), and those for which `predict`
+    /// has no (finite, positive) answer, are left out and counted in [`skipped`](Self::skipped).
     pub fn new(
         log: impl Into<String>,
         table: &Table,
-        mut predict: impl FnMut(Bytes, Placement) -> Option<Prediction>,
+        mut predict: impl FnMut(&nccl_log::Row, Placement) -> Option<Prediction>,
     ) -> Self {
         let mut rows = Vec::new();
         let mut skipped = 0;
+        let several = several_types(table);
         for row in &table.rows {
-            let out = row.out_of_place.map(|t| t.time_us);
-            let inside = row.in_place.map(|t| t.time_us);
+            let [out, inside] = row.halves();
+            let kind = several.then(|| kind(row));
             for (placement, own, twin) in [(Placement::OutOfPlace, out, inside), (Placement::InPlace, inside, out)] {
-                let Some(measured_us) = own else { continue };
-                let usable = row.bytes.get() > 0 && measured_us >= LEAST_US;
-                let prediction = if usable { predict(row.bytes, placement) } else { None };
-                let Some(p) = prediction.filter(|p| p.time_us.is_finite() && p.time_us > 0.0) else {
+                let Some(own) = own else { continue };
+                let prediction = own.ok().and_then(|measured_us| Some((measured_us, predict(row, placement)?)));
+                let Some((measured_us, p)) = prediction.filter(|(_, p)| p.time_us.is_finite() && p.time_us > 0.0)
+                else {
                     skipped += 1;
                     continue;
                 };
@@ -204,8 +217,9 @@ impl LogComparison {
                     predicted_us: p.time_us,
                     low_us: p.low_us,
                     high_us: p.high_us,
-                    outlier: twin.is_some_and(|twin| twin > 0.0 && measured_us > OUTLIER_RATIO * twin),
+                    outlier: twin.and_then(Result::ok).is_some_and(|twin| measured_us > OUTLIER_RATIO * twin),
                     line: row.line,
+                    kind: kind.clone(),
                 });
             }
         }

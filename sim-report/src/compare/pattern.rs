@@ -12,6 +12,12 @@ use super::{LogComparison, Placement, Row};
 /// A size is off if its median error is beyond this.
 const OFF: f64 = 0.10;
 
+/// Sizes to this are bound by latency.
+const LATENCY: u64 = 64 << 10;
+
+/// A difference of times that grows more than so many times over the sizes is no latency.
+const GROWS: f64 = 5.0;
+
 /// How the measurement of a size stands to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -26,7 +32,7 @@ enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) bytes: Bytes,
-    /// measured rate / predicted rate − 1, the median over its rows: the row's busbw against the model's.
+    /// measured rate / predicted rate − 1, the median over its rows: predicted / measured time − 1, the error of a row.
     rate: f64,
     verdict: Verdict,
     /// Predicted, µs.
@@ -184,6 +190,7 @@ fn two_ranges(left: &[Size], small: Verdict, right: &[Size], large: Verdict) -> 
     let cut = right.first().map(|s| size(s.bytes)).unwrap_or_default();
     let low = format!("all sizes >= {cut} {}", by_how_much(right));
     let high = format!("all sizes < {cut} {}", by_how_much(left));
+    let latency = by_latency(left);
     match (small, large) {
         (Fine, Slow) => Seen::new(
             format!("{low}, smaller fine"),
@@ -191,20 +198,48 @@ fn two_ranges(left: &[Size], small: Verdict, right: &[Size], large: Verdict) -> 
         ),
         (Slow, Fine) => Seen::new(
             format!("{high}, larger fine"),
-            "looks like launch cost or latency per step (alpha), not bandwidth",
+            if latency {
+                "looks like launch cost or latency per step (alpha), not bandwidth"
+            } else {
+                "looks like another algorithm or protocol, or fewer channels, below that size: what is lost grows with the size, so it is no latency"
+            },
         ),
         (Fine, Fast) => Seen::new(format!("{low}, smaller fine"), "the model's link rate or efficiency is too low"),
-        (Fast, Fine) => Seen::new(format!("{high}, larger fine"), "the model's launch cost or latency is too high"),
-        _ => Seen::new(format!("{high}, and {low}"), "latency and bandwidth are off in opposite ways"),
+        (Fast, Fine) => Seen::new(
+            format!("{high}, larger fine"),
+            if latency {
+                "the model's launch cost or latency is too high"
+            } else {
+                "looks like a better algorithm or protocol, or more channels, below that size than the model's"
+            },
+        ),
+        _ => Seen::new(
+            format!("{high}, and {low}"),
+            if latency {
+                "latency and bandwidth are off in opposite ways"
+            } else {
+                "looks like a change of algorithm or protocol at another size than the model's"
+            },
+        ),
     }
 }
 
-/// `35 % low`: the measured rate against the model's, the median over the sizes that are off.
+/// Whether what is lost, or won, at the smaller sizes is a latency: they begin where latency bounds, and it doesn't grow with them.
+fn by_latency(part: &[Size]) -> bool {
+    let off: Vec<&Size> = part.iter().filter(|s| s.verdict != Verdict::Fine).collect();
+    let (Some(first), Some(last)) = (off.first(), off.last()) else { return false };
+    let lost = |s: &Size| (s.measured_us - s.predicted_us).abs();
+    first.bytes.get() <= LATENCY && lost(last) <= GROWS * lost(first)
+}
+
+/// `35 % slower than predicted (error -35 %)`, the median over the sizes that are off: the measured rate against the model's, which
+/// is the scale of the error of a row.
 fn by_how_much(part: &[Size]) -> String {
     let mut rates: Vec<f64> = part.iter().filter(|s| s.verdict != Verdict::Fine).map(|s| s.rate).collect();
     rates.sort_by(f64::total_cmp);
-    let rate = quantile(&rates, 0.5).unwrap_or(0.0);
-    format!("{:.0} % {}", rate.abs() * 100.0, if rate < 0.0 { "low" } else { "high" })
+    let rate = quantile(&rates, 0.5).unwrap_or(0.0) * 100.0;
+    let way = if rate < 0.0 { "slower" } else { "faster" };
+    format!("{:.0} % {way} than predicted (error {rate:+.0} %)", rate.abs())
 }
 
 fn by_placement(rows: &[Row]) -> Option<String> {
@@ -215,7 +250,10 @@ fn by_placement(rows: &[Row]) -> Option<String> {
     };
     let (out, inside) = (median(Placement::OutOfPlace)?, median(Placement::InPlace)?);
     let (slower, gap) = if out < inside { ("out of place", inside - out) } else { ("in place", out - inside) };
-    (gap > OFF).then(|| format!("{slower} is measured {:.0} % slower, seen from the model", gap * 100.0))
+    (gap > OFF).then(|| {
+        let (out, inside, gap) = (out * 100.0, inside * 100.0, gap * 100.0);
+        format!("{slower} is {gap:.0} points slower: median error {out:+.0} % out of place, {inside:+.0} % in place")
+    })
 }
 
 fn outliers(rows: &[Row]) -> Option<String> {

@@ -20,7 +20,7 @@ fn model(bytes: f64) -> f64 {
 }
 
 fn compared(times: impl Fn(u64) -> (f64, f64)) -> LogComparison {
-    LogComparison::new("x.txt", &log(times), |bytes, _| Some(Prediction::exactly(model(bytes.get() as f64))))
+    LogComparison::new("x.txt", &log(times), |row, _| Some(Prediction::exactly(model(row.bytes.get() as f64))))
 }
 
 fn scaled(factor: impl Fn(u64) -> f64) -> LogComparison {
@@ -58,17 +58,18 @@ fn patterns() {
     assert_eq!(first(scaled(|_| 1.01)), "all 31 sizes within 10 %");
     assert!(
         first(scaled(|b| if b >= 128 << 20 { 1.0 / 0.65 } else { 1.0 }))
-            .starts_with("all sizes >= 128 MiB 35 % low, smaller fine: looks like per-step cost, NIC goodput")
+            .starts_with("all sizes >= 128 MiB 35 % slower than predicted (error -35 %), smaller fine: looks like per-step cost, NIC goodput")
     );
+    assert!(first(scaled(|b| if b < 64 << 10 { 2.0 } else { 1.0 })).starts_with(
+        "all sizes < 64 KiB 50 % slower than predicted (error -50 %), larger fine: looks like launch cost or latency"
+    ));
     assert!(
-        first(scaled(|b| if b < 64 << 10 { 2.0 } else { 1.0 }))
-            .starts_with("all sizes < 64 KiB 50 % low, larger fine: looks like launch cost or latency")
+        first(scaled(|_| 1.5)).starts_with("all sizes 33 % slower than predicted (error -33 %): looks like one factor")
     );
-    assert!(first(scaled(|_| 1.5)).starts_with("all sizes 33 % low: looks like one factor"));
     assert!(first(scaled(|b| if b <= 1 << 14 { 0.7 } else { 1.0 })).contains("latency is too high"));
     assert!(
         first(scaled(|b| if (1 << 16..=1 << 20).contains(&b) { 1.4 } else { 1.0 }))
-            .starts_with("64 KiB to 1 MiB 29 % low, smaller and larger fine")
+            .starts_with("64 KiB to 1 MiB 29 % slower than predicted (error -29 %), smaller and larger fine")
     );
     // One stray size changes nothing.
     assert!(
@@ -86,6 +87,78 @@ fn patterns() {
 }
 
 #[test]
+fn words_are_on_the_scale_of_the_error_column() {
+    // Twice as slow and twice as fast are not alike on it: -50 % and +100 %.
+    for (factor, words) in [
+        (2.0, "all sizes 50 % slower than predicted (error -50 %)"),
+        (0.5, "all sizes 100 % faster than predicted (error +100 %)"),
+    ] {
+        let c = scaled(|_| factor);
+        let said = c.pattern().remove(0);
+        assert!(said.starts_with(words), "{said}");
+        let error = c.rows[0].error() * 100.0;
+        assert!(said.contains(&format!("(error {error:+.0} %)")), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_latency_is_blamed_where_one_is_lost() {
+    let first = |c: LogComparison| c.pattern().remove(0);
+    let added = |us: f64| compared(|b| (model(b as f64) + us, model(b as f64) + us));
+    assert!(first(added(15.0)).contains("(alpha)"), "{}", first(added(15.0)));
+    // A threshold at large sizes: what is lost grows with the size.
+    let late = first(scaled(|b| if b < 256 << 20 { 1.4 } else { 1.0 }));
+    assert!(late.starts_with("all sizes < 256 MiB 29 % slower") && !late.contains("alpha"), "{late}");
+    let early = first(scaled(|b| if b < 256 << 20 { 0.7 } else { 1.0 }));
+    assert!(early.contains("faster than predicted") && !early.contains("latency is too high"), "{early}");
+}
+
+#[test]
+fn what_does_not_count_is_not_scored() {
+    let text = "\
+      1024 256 float sum -1 12.30 0.08 0.08 0 12.10 0.08 0.08 3
+      2048 512 float sum -1 0.00 inf inf 0 12.40 0.17 0.17 0
+      4096 1024 float sum -1 12.60 0.33 0.33 0 12.50 0.33 0.33 0
+      1048576 262144 float sum -1 79.60 21.96 21.96 0 29.70 35.31 35.31 0
+      2097152 524288 float sum -1 59.60 35.19 35.19 0 59.70 35.13 35.13 0
+      4194304 1048576 half sum -1 119.60 35.07 35.07 0
+";
+    let log = read(text.as_bytes()).unwrap();
+    let c = LogComparison::new("x", &log.tables[0], |_, _| Some(Prediction::exactly(10.0)));
+    let scored: Vec<(u64, &str)> = c.rows.iter().map(|r| (r.bytes.get(), r.placement.name())).collect();
+    let want = [(1024, "out"), (2048, "in"), (4096, "out"), (4096, "in"), (2 << 20, "out"), (2 << 20, "in")];
+    assert_eq!(scored, want);
+    let told = |line: usize, part: &str| {
+        let found =
+            log.warnings.iter().any(|w| w.line == line && w.message.contains(part) && w.message.contains("left out"));
+        assert!(found, "{line} {part}: {:?}", log.warnings);
+    };
+    told(1, "1024 B in place: 3 wrong values in the result");
+    told(2, "2048 B out of place: the time is zero");
+    told(4, "one of the figures is damaged");
+    told(6, "a damaged row");
+}
+
+#[test]
+fn rows_of_several_types_are_told_apart() {
+    let text = "\
+      1024 1024 int8 sum -1 12.30 0.08 0.08 0 12.10 0.08 0.08 0
+      1024 256 float sum -1 14.30 0.07 0.07 0 14.10 0.07 0.07 0
+";
+    let log = read(text.as_bytes()).unwrap();
+    let c = LogComparison::new("x", &log.tables[0], |row, _| {
+        Some(Prediction::exactly(if row.dtype.name() == "int8" { 12.0 } else { 14.0 }))
+    });
+    let kinds: Vec<_> = c.rows.iter().map(|r| (r.kind.as_deref(), r.predicted_us)).collect();
+    let (int8, float) = ((Some("int8 sum"), 12.0), (Some("float sum"), 14.0));
+    assert_eq!(kinds, [int8, int8, float, float]);
+    let results = CompareResults::from(&[c][..]);
+    assert!(crate::table::compare_text(&results).contains("float sum"));
+    let one = scaled(|_| 1.0);
+    assert!(one.rows.iter().all(|r| r.kind.is_none()));
+}
+
+#[test]
 fn outliers_are_flagged_and_kept() {
     let c = compared(|b| {
         let t = model(b as f64);
@@ -96,7 +169,13 @@ fn outliers_are_flagged_and_kept() {
     assert_eq!(c.rows.len(), 62);
     assert!(c.pattern().iter().any(|s| s.contains("outliers") && s.contains("8 MiB out")), "{:?}", c.pattern());
     let slow = compared(|b| (model(b as f64), model(b as f64) * 1.3));
-    assert!(slow.pattern().iter().any(|s| s.starts_with("in place is measured")), "{:?}", slow.pattern());
+    assert!(
+        slow.pattern()
+            .iter()
+            .any(|s| s.starts_with("in place is 23 points slower: median error +0 % out of place, -23 % in place")),
+        "{:?}",
+        slow.pattern()
+    );
 }
 
 #[test]
@@ -173,12 +252,12 @@ fn a_low_rate_in_the_light_of_the_cluster() {
     let text = said(0.5, Clues { what_ifs, ..two.clone() });
     assert!(
         text.contains(
-            "as if a: the model is then 4 % off at 128 MiB and 8 GiB, in place of 100 %, or as if c (6 % off)"
+            "as if a: the error at 128 MiB and 8 GiB is then -4 % and -4 %, in place of -50 % and -50 %, or as if c (error +6 % and +6 %)"
         ),
         "{text}"
     );
     // What explains it comes first, and nothing general beside it.
-    assert!(text.contains("% low, smaller fine; as if a"), "{text}");
+    assert!(text.contains("%), smaller fine; as if a"), "{text}");
     for general in ["looks like", "about half", "too few queue pairs"] {
         assert!(!text.contains(general), "{general}: {text}");
     }

@@ -1,7 +1,7 @@
 //! The operation and the number of ranks of a table, from what was said and from the figures.
 
-use super::ranks;
 use super::types::{Check, Convention, OperationSource, RanksSource, Row, Table};
+use super::{ranks, usable};
 use crate::metrics::Operation;
 
 /// What was said about a table outside its rows.
@@ -31,7 +31,7 @@ pub(super) fn complete(table: &mut Table, said: &Said) -> Vec<(usize, String)> {
     let listed = table.devices.iter().map(|d| d.rank).max().map(|rank| rank.saturating_add(1));
     operation(table, said, &figures, listed.or(said.nranks), &mut remarks);
     count_ranks(table, said, &figures, listed, &mut remarks);
-    doubtful_rows(table, &mut remarks);
+    usable::judge(table, &mut remarks);
     remarks
 }
 
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-fn timings(rows: &[Row]) -> impl Iterator<Item = (&Row, super::types::Timing)> {
+pub(super) fn timings(rows: &[Row]) -> impl Iterator<Item = (&Row, super::types::Timing)> {
     rows.iter().flat_map(|row| [row.out_of_place, row.in_place].into_iter().flatten().map(move |t| (row, t)))
 }
 
@@ -260,33 +260,6 @@ fn in_words(range: Option<(u32, u32)>) -> String {
         Some((low, high)) if low == high => low.to_string(),
         Some((low, u32::MAX)) => format!("{low} or more"),
         Some((low, high)) => format!("{low} to {high}"),
-    }
-}
-
-/// Remarks on rows whose algbw is not what size and time give.
-fn doubtful_rows(table: &Table, remarks: &mut Vec<(usize, String)>) {
-    let factor = match (table.convention, table.operation, table.ranks) {
-        (Convention::Scaled, _, Some(n)) | (_, Some(Operation::Hypercube), Some(n)) => f64::from(n - 1) / f64::from(n),
-        _ => 1.0,
-    };
-    for (row, timing) in timings(&table.rows) {
-        if timing.algbw < 1.0 || timing.time_us <= 0.0 {
-            continue;
-        }
-        let algbw = row.bytes.get() as f64 / timing.time_us / 1e3 * factor;
-        // Times are printed with two decimals, so short ones are coarse.
-        let slack = 0.02 + 0.01 / timing.time_us;
-        if (algbw / timing.algbw - 1.0).abs() > slack {
-            remarks.push((
-                row.line,
-                format!(
-                    "algbw {} is not {} B in {} us, which makes {algbw:.2}: one of the figures is damaged",
-                    timing.algbw,
-                    row.bytes.get(),
-                    timing.time_us
-                ),
-            ));
-        }
     }
 }
 

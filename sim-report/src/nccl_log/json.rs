@@ -186,7 +186,8 @@ fn take_row(result: &Value, index: usize, line: usize, scan: &mut Scan<'_>) -> R
         ["out_of_place", "in_place"].iter().any(|h| result.get(h).is_some_and(|h| h.get("cpu_time").is_some()));
     let redop = result.get("redop").and_then(Value::as_str).filter(|op| *op != "none").map(str::to_owned);
     let root = number(result.get("root")).filter(|n| *n >= 0.0).map(|n| n as u32);
-    let row = Row { bytes: Bytes::new(bytes), count, dtype, redop, root, out_of_place: out, in_place: inside, line };
+    let bytes = Bytes::new(bytes);
+    let row = Row { bytes, count, dtype, redop, root, out_of_place: out, in_place: inside, line, damaged: false };
     let layout = Layout { redop: true, root: true, cpu_time, ..Layout::default() };
     scan.take_row(None, row, layout)?;
     Ok(true)

@@ -21,8 +21,6 @@ pub(super) struct Line {
     /// From 1.
     pub(super) number: usize,
     pub(super) text: String,
-    /// False for a last line without a line end, whose last word may be cut.
-    pub(super) ended: bool,
     /// The line was longer than the limit.
     pub(super) cut: bool,
     /// Bytes that were no UTF-8, or NUL.
@@ -49,6 +47,9 @@ impl<'l, R: Read> Lines<'l, R> {
         let head = self.input.fill_buf().map_err(|e| LogError::io(&e, 1))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             let big_endian = head[0] == 0xfe;
+            return Ok(Shape::Utf16 { big_endian });
+        }
+        if let Some(big_endian) = utf16_without_mark(head) {
             return Ok(Shape::Utf16 { big_endian });
         }
         for (magic, what) in [
@@ -120,7 +121,7 @@ impl<'l, R: Read> Lines<'l, R> {
         let text = String::from_utf8_lossy(&self.buffer);
         let binary = matches!(text, Cow::Owned(_)) || self.buffer.contains(&0);
         let text = clean(&text);
-        Ok(Some(Line { number: self.number, text, ended, cut, binary }))
+        Ok(Some(Line { number: self.number, text, cut, binary }))
     }
 }
 
@@ -150,11 +151,31 @@ fn clean(text: &str) -> String {
     out
 }
 
-/// UTF-16 with a byte order mark as text; what is malformed becomes a replacement character.
+/// Whether the bytes are UTF-16 without a byte order mark, and which end is first: what is ASCII, as most of a log is, has a zero
+/// beside every character.
+fn utf16_without_mark(head: &[u8]) -> Option<bool> {
+    let head = &head[..head.len().min(SNIFFED)];
+    let pairs = head.len() / 2;
+    let of_zeros = |at: usize| head.chunks_exact(2).filter(|pair| pair[at] == 0 && pair[1 - at] != 0).count();
+    let mostly = |at: usize| pairs >= LEAST_PAIRS && of_zeros(at) * 10 >= pairs * 9;
+    match (mostly(0), mostly(1)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// Bytes that are looked at, and characters that there must be, to take a text for UTF-16.
+const SNIFFED: usize = 512;
+const LEAST_PAIRS: usize = 8;
+
+/// UTF-16, with or without a byte order mark, as text; what is malformed becomes a replacement character.
 pub(super) fn decode_utf16(bytes: &[u8], big_endian: bool) -> String {
-    let units = bytes.chunks_exact(2).skip(1).map(|pair| {
+    let units = bytes.chunks_exact(2).map(|pair| {
         let pair = [pair[0], pair[1]];
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     });
+    // The mark itself is no text.
+    let units = units.enumerate().filter(|(at, unit)| *at > 0 || *unit != 0xfeff).map(|(_, unit)| unit);
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }

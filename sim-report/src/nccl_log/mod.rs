@@ -2,8 +2,8 @@
 //!
 //! [`read`] copes with every column layout since NCCL 1, with labels of `mpirun` and `srun` before the lines, time
 //! stamps, indentation, collapsed blanks, debugging output between the rows, tables without headers, several tables
-//! in one file, and the JSON of `-J`. What is damaged becomes a [`LogWarning`]; a log with one complete row is
-//! usable. What the text doesn't say (the operation, the number of ranks) is worked out from the figures, and the
+//! in one file, and the JSON of `-J`. What is damaged, of time zero or wrong by nccl-tests' own check becomes a [`LogWarning`]
+//! and doesn't count ([`Row::halves`]); a log with one complete row is usable. What the text doesn't say (the operation, the number of ranks) is worked out from the figures, and the
 //! answer says so ([`OperationSource`], [`RanksSource`]).
 //!
 //! ```
@@ -25,6 +25,7 @@ mod ranks;
 mod row;
 mod scan;
 mod types;
+mod usable;
 
 use std::io::Read;
 
@@ -33,6 +34,7 @@ pub use types::{
     Check, Convention, DataType, Device, Layout, LogWarning, NcclLog, OperationSource, OutOfBounds, Parameters,
     RanksSource, Row, Spread, Table, Timing,
 };
+pub use usable::{LEAST_US, Unusable};
 
 /// What a log may cost. Beyond a limit reading ends with an error that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +91,29 @@ pub fn read_from(input: impl Read, name: Option<&str>, limits: &Limits) -> Resul
     let mut lines = lines::Lines::new(input, limits);
     let mut scan = scan::Scan::new(name, limits);
     match lines.sniff()? {
-        lines::Shape::Json => json::read(&lines.whole()?, &mut scan)?,
         lines::Shape::Utf16 { big_endian } => {
             let text = lines::decode_utf16(&lines.whole()?, big_endian);
             scan.warn(1, 1, "the file is UTF-16; it was converted");
             let mut decoded = lines::Lines::new(text.as_bytes(), limits);
-            scan_lines(&mut decoded, &mut scan)?;
+            let shape = decoded.sniff()?;
+            scan_all(&mut decoded, shape, &mut scan)?;
         }
-        lines::Shape::Text => scan_lines(&mut lines, &mut scan)?,
-        lines::Shape::Archive(what) => return Err(LogError::archive(what)),
+        shape => scan_all(&mut lines, shape, &mut scan)?,
     }
     scan.finish()
+}
+
+fn scan_all<R: Read>(
+    lines: &mut lines::Lines<'_, R>,
+    shape: lines::Shape,
+    scan: &mut scan::Scan<'_>,
+) -> Result<(), LogError> {
+    match shape {
+        lines::Shape::Json => json::read(&lines.whole()?, scan),
+        lines::Shape::Archive(what) => Err(LogError::archive(what)),
+        // What was UTF-16 once is text by now.
+        lines::Shape::Text | lines::Shape::Utf16 { .. } => scan_lines(lines, scan),
+    }
 }
 
 fn scan_lines<R: Read>(lines: &mut lines::Lines<'_, R>, scan: &mut scan::Scan<'_>) -> Result<(), LogError> {

@@ -37,11 +37,9 @@ pub(super) enum Parsed {
     /// No row at all.
     NotARow,
     /// A complete row.
-    Complete(Row, Layout),
-    /// The beginning of one; the row holds what could be read (its first half, or nothing).
+    Complete(Box<Row>, Layout),
+    /// The beginning of one. It counts for nothing, whatever of it can be read: the rest may be what is wrong.
     Damaged {
-        row: Row,
-        layout: Layout,
         /// Byte offset of the damage.
         at: usize,
         message: String,
@@ -63,12 +61,15 @@ pub(super) fn starts(line: &str) -> Vec<usize> {
 }
 
 /// Reads a line as a row.
-///
-/// `ended` is false for a last line without an end, whose last word may be cut.
-pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<Expected>) -> Parsed {
+pub(super) fn parse(line: &str, number: usize, expected: Option<Expected>) -> Parsed {
     let words = words(line);
     let Some((anchor, bytes, count, dtype)) = (2..words.len()).find_map(|i| anchor_at(&words, i)) else {
         return Parsed::NotARow;
+    };
+    let damaged = |at, message| Parsed::Damaged { at, message };
+    let (Some(bytes), Some(count)) = (bytes, count) else {
+        let word = words[if bytes.is_none() { anchor - 2 } else { anchor - 1 }];
+        return damaged(word.at, format!("{} does not fit 64 bits", quoted(word)));
     };
     let mut rest = &words[anchor + 1..];
     let mut row = Row {
@@ -80,6 +81,7 @@ pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<Exp
         out_of_place: None,
         in_place: None,
         line: number,
+        damaged: false,
     };
     let mut layout = Layout::default();
     if let Some(word) = rest.first().filter(|w| is_redop(w.text)) {
@@ -100,67 +102,48 @@ pub(super) fn parse(line: &str, number: usize, ended: bool, expected: Option<Exp
     };
     let end = words.last().map_or(0, |w| w.at + w.text.len());
     let Some(shape) = shape else {
-        return incomplete(row, layout, rest, (figures, end, ended), expected);
+        return incomplete(rest, figures, end, expected);
     };
     layout = Layout { redop: layout.redop, stamp: layout.stamp, ..shape };
-    let damaged = |row, layout, at, message| Parsed::Damaged { row, layout, at, message };
     let Some(halves) = root(&mut row, &layout, &rest[..figures]) else {
         let word = rest[0];
-        return damaged(row, layout, word.at, format!("`{}` is no root rank (an integer, -1 for none)", word.text));
+        return damaged(word.at, format!("{} is no root rank (an integer, -1 for none)", quoted(word)));
     };
     let (out, inside) = halves.split_at(half(&layout));
     for (words, place) in [(out, false), (inside, true)] {
         match timing(words, &mut layout) {
             Ok(timing) if place => row.in_place = timing,
             Ok(timing) => row.out_of_place = timing,
-            Err(word) => {
-                let message = format!("`{}` is no number of the kind that belongs there", word.text);
-                return damaged(row, layout, word.at, message);
-            }
+            Err(word) => return damaged(word.at, no_figure(word)),
         }
     }
     if row.out_of_place.is_none() && row.in_place.is_none() {
         let at = words[anchor].at;
-        return damaged(row, layout, at, "the row has no time (N/A in both halves)".to_owned());
+        return damaged(at, "the row has no time (N/A in both halves)".to_owned());
     }
     if expected.is_some_and(|e| columns(&e.layout) != figures) && !plausible(&row) {
         // Another layout than expected, by chance of the damage.
-        let message = column_message(figures, expected);
-        let row = Row { out_of_place: None, in_place: None, ..row };
-        return damaged(row, layout, end, message);
+        return damaged(end, column_message(figures, expected));
     }
-    Parsed::Complete(row, layout)
+    Parsed::Complete(Box::new(row), layout)
 }
 
-/// A row without the right number of figures: its first half is kept if that is whole and plausible.
-fn incomplete(
-    mut row: Row,
-    seen: Layout,
-    rest: &[Word<'_>],
-    (figures, end, ended): (usize, usize, bool),
-    expected: Option<Expected>,
-) -> Parsed {
+/// A row without the right number of figures.
+fn incomplete(rest: &[Word<'_>], figures: usize, end: usize, expected: Option<Expected>) -> Parsed {
     let message = match rest.get(figures).filter(|_| expected.is_none_or(|e| figures < columns(&e.layout))) {
-        Some(word) => format!("`{}` is no number of the kind that belongs there", super::error::shorten(word.text, 20)),
+        Some(word) => no_figure(*word),
         None => column_message(figures, expected),
     };
-    let at = rest.get(figures).map_or(end, |w| w.at);
-    let Some(shape) = expected.map(|e| e.layout).or_else(|| first_half_shape(rest)) else {
-        return Parsed::Damaged { row, layout: seen, at, message };
-    };
-    let mut layout = Layout { redop: seen.redop, stamp: seen.stamp, ..shape };
-    // The last word of a cut line may be cut itself.
-    let trusted = if ended || figures < rest.len() { figures } else { figures.saturating_sub(1) };
-    if figures < columns(&layout)
-        && let Some(after) = root(&mut row, &layout, &rest[..trusted])
-        && let Some(first) = after.get(..half(&layout))
-    {
-        row.out_of_place = timing(first, &mut layout).ok().flatten();
-        if !plausible(&row) {
-            row.out_of_place = None;
-        }
-    }
-    Parsed::Damaged { row, layout, at, message }
+    Parsed::Damaged { at: rest.get(figures).map_or(end, |w| w.at), message }
+}
+
+fn no_figure(word: Word<'_>) -> String {
+    format!("{} is no number of the kind that belongs there", quoted(word))
+}
+
+/// A word of a log in a message: short, whatever its length.
+fn quoted(word: Word<'_>) -> String {
+    format!("`{}`", super::error::shorten(word.text, 20))
 }
 
 fn column_message(figures: usize, expected: Option<Expected>) -> String {
@@ -188,13 +171,33 @@ fn is_figure(word: &str) -> bool {
     matches!(word, "N/A" | "-nan") || word.trim_end_matches('%').parse::<f64>().is_ok()
 }
 
-/// The type word at `i` with a size and a count before it. The size may hang on a label (`[1,0]<stdout>:1024`, `0:8`).
-fn anchor_at(words: &[Word<'_>], i: usize) -> Option<(usize, u64, u64, DataType)> {
+/// The type word at `i` with a size and a count before it, `None` where they are digits of too large a number. The size may
+/// hang on a label (`[1,0]<stdout>:1024`, `0:8`).
+fn anchor_at(words: &[Word<'_>], i: usize) -> Option<(usize, Option<u64>, Option<u64>, DataType)> {
     let dtype = DataType::from_name(words[i].text)?;
-    let count = integer(words[i - 1].text)?;
-    let size = words[i - 2].text;
-    let size = size.rsplit([':', '>', ']', '#']).next().unwrap_or(size);
-    Some((i, integer(size)?, count, dtype))
+    let (size, count) = (unlabelled(words[i - 2].text), words[i - 1].text);
+    (digits(size) && digits(count)).then(|| (i, integer(size), integer(count), dtype))
+}
+
+/// A size without the label that it may hang on.
+fn unlabelled(word: &str) -> &str {
+    word.rsplit([':', '>', ']', '#']).next().unwrap_or(word)
+}
+
+/// Whether a line is the beginning of a row that was cut before its figures: one or two integers, and perhaps the first letters of
+/// a type.
+pub(super) fn is_stump(line: &str) -> bool {
+    let words = words(line);
+    let type_begins = |text: &str| {
+        let names = DataType::ALL.map(DataType::name);
+        names.iter().any(|name| name.starts_with(text))
+    };
+    match words.as_slice() {
+        [size] => digits(unlabelled(size.text)),
+        [size, count] => digits(unlabelled(size.text)) && digits(count.text),
+        [size, count, of] => digits(unlabelled(size.text)) && digits(count.text) && type_begins(of.text),
+        _ => false,
+    }
 }
 
 /// A row in all but its type: two integers, a word that is no type and no figure, and then the figures of a row. Where that word
@@ -202,12 +205,9 @@ fn anchor_at(words: &[Word<'_>], i: usize) -> Option<(usize, u64, u64, DataType)
 pub(super) fn stranger(line: &str) -> Option<(usize, String)> {
     let words = words(line);
     let (_, word) = words.iter().enumerate().skip(2).find(|(i, word)| {
-        let size = words[i - 2].text.rsplit([':', '>', ']', '#']).next().unwrap_or_default();
+        let size = unlabelled(words[i - 2].text);
         let figures = words[i + 1..].iter().filter(|w| !is_redop(w.text)).take_while(|w| is_figure(w.text)).count();
-        integer(size).is_some()
-            && integer(words[i - 1].text).is_some()
-            && !is_figure(word.text)
-            && figures >= LEAST_FIGURES
+        digits(size) && digits(words[i - 1].text) && !is_figure(word.text) && figures >= LEAST_FIGURES
     })?;
     let names: Vec<&str> = DataType::ALL.iter().map(|t| t.name()).collect();
     let shown = super::error::shorten(word.text, 20);
@@ -215,12 +215,19 @@ pub(super) fn stranger(line: &str) -> Option<(usize, String)> {
     Some((word.at, format!("`{shown}`{damage} is no type of nccl-tests, which are {}", names.join(", "))))
 }
 
+/// No time (us), no rate (GB/s) and no count of a log is larger: that is eleven days.
+const MOST: f64 = 1e12;
+
 /// Figures after the type that make a line a row with a damaged type, rather than something else.
 const LEAST_FIGURES: usize = 7;
 
 /// An unsigned integer of digits only.
 pub(super) fn integer(text: &str) -> Option<u64> {
-    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+    digits(text).then(|| text.parse().ok()).flatten()
+}
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_redop(word: &str) -> bool {
@@ -261,12 +268,6 @@ fn by_number(n: usize) -> Option<Layout> {
     Some(Layout { root: n % 2 == 1, copybw, spread, ..Layout::default() })
 }
 
-/// For a row that is cut: the plainest layout, with a root if the first column can be one and a time follows.
-fn first_half_shape(rest: &[Word<'_>]) -> Option<Layout> {
-    let root = rest.first().is_some_and(|w| w.text == "-1") || (rest.len() > 5 && integer(rest[0].text).is_some());
-    (rest.len() >= 4).then_some(Layout { root, ..Layout::default() })
-}
-
 /// Takes the root column off, if the layout has one.
 fn root<'w, 't>(row: &mut Row, layout: &Layout, rest: &'w [Word<'t>]) -> Option<&'w [Word<'t>]> {
     if !layout.root {
@@ -286,7 +287,7 @@ fn timing<'t>(words: &[Word<'t>], layout: &mut Layout) -> Result<Option<Timing>,
     }
     let number = |i: usize| {
         let word = words.get(i).copied().unwrap_or(*first);
-        word.text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0).ok_or(word)
+        word.text.parse::<f64>().ok().filter(|x| (0.0..=MOST).contains(x)).ok_or(word)
     };
     // Bandwidths of a time that was printed as zero are infinite.
     let bandwidth = |i: usize| match words.get(i).map(|w| w.text) {

@@ -60,6 +60,8 @@ pub(super) struct Scan<'l> {
     warnings: Vec<LogWarning>,
     more_warnings: usize,
     rows: usize,
+    /// Where the last line ends, if it looks like the beginning of a row.
+    stump: Option<(usize, usize)>,
     cut: Option<Cut>,
     evidence: Evidence,
     file_name: Option<Operation>,
@@ -77,6 +79,7 @@ impl<'l> Scan<'l> {
             warnings: Vec::new(),
             more_warnings: 0,
             rows: 0,
+            stump: None,
             cut: None,
             evidence: Evidence::default(),
             file_name: name.and_then(infer::operation_of_name),
@@ -106,23 +109,21 @@ impl<'l> Scan<'l> {
             }
             e.ink = true;
         }
-        let mut parts = line.text.split('\r').peekable();
-        while let Some(part) = parts.next() {
-            let ended = (line.ended && !line.cut) || parts.peek().is_some();
-            self.part(part, line.number, ended)?;
+        if !line.text.trim().is_empty() {
+            self.stump = None;
         }
-        Ok(())
+        line.text.split('\r').try_for_each(|part| self.part(part, line.number))
     }
 
     /// Takes a line in. Where line ends were lost, it may hold several rows and what belongs around them.
-    fn part(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
+    fn part(&mut self, text: &str, number: usize) -> Result<(), LogError> {
         let starts = row::starts(text);
         let Some(first) = starts.first() else {
             if let Some((at, message)) = row::stranger(text) {
-                self.damaged(text, number, text[..at].chars().count() + 1, &message, "it is left out");
+                self.damaged(text, number, text[..at].chars().count() + 1, &message);
                 return Ok(());
             }
-            return self.no_row(text, number, ended);
+            return self.no_row(text, number);
         };
         let label = header::label(text);
         if text[..*first].contains("# ") {
@@ -134,7 +135,7 @@ impl<'l> Scan<'l> {
             let row = &text[start..next];
             let from = if i == 0 { *first } else { 0 };
             let end = row[from..].find(" #").map_or(row.len(), |at| from + at);
-            self.row((&row[..end], start, text), number, ended || end < row.len() || next < text.len(), label)?;
+            self.row((&row[..end], start, text), number, label)?;
             self.pieces(&row[end..], number, label);
         }
         Ok(())
@@ -152,22 +153,15 @@ impl<'l> Scan<'l> {
         &mut self,
         (text, start, line): (&str, usize, &str),
         number: usize,
-        ended: bool,
         label: Option<&str>,
     ) -> Result<(), LogError> {
         self.cut = None;
-        match row::parse(text, number, ended, self.expected(label)) {
-            Parsed::Complete(row, layout) => self.take_row(label, row, layout),
-            Parsed::Damaged { row, layout, at, message } => {
+        match row::parse(text, number, self.expected(label)) {
+            Parsed::Complete(row, layout) => self.take_row(label, *row, layout),
+            Parsed::Damaged { at, message } => {
                 let column = line[..start + at].chars().count() + 1;
-                let half = row.out_of_place.is_some();
-                let made = if half { "its readable half is kept" } else { "it is left out" };
-                self.damaged(line, number, column, &message, made);
+                self.damaged(line, number, column, &message);
                 self.cut = Some(Cut { line: number, text: text.to_owned(), label: label.map(str::to_owned) });
-                // Half a row can join a table, not begin one.
-                if half && self.open.get(&label.map(str::to_owned)).is_some_and(|open| !open.rows.is_empty()) {
-                    return self.take_row(label, row, layout);
-                }
                 Ok(())
             }
             Parsed::NotARow => Ok(()),
@@ -175,31 +169,30 @@ impl<'l> Scan<'l> {
     }
 
     /// Remarks on a damaged row; the first is the error if there is no other row.
-    fn damaged(&mut self, line: &str, number: usize, column: usize, message: &str, made: &str) {
+    fn damaged(&mut self, line: &str, number: usize, column: usize, message: &str) {
         if self.evidence.damaged.is_none() {
             let hint = "the row is cut or garbled: take the log from the file that the run wrote, not from a terminal";
             let error = LogError::new(LogErrorKind::Damaged, number, column, message);
             self.evidence.damaged = Some(error.text(line).hint(hint));
         }
-        self.warn(number, column, format!("a damaged row ({message}); {made}"));
+        self.warn(number, column, format!("a damaged row ({message}); it is left out"));
     }
 
-    fn no_row(&mut self, text: &str, number: usize, ended: bool) -> Result<(), LogError> {
+    fn no_row(&mut self, text: &str, number: usize) -> Result<(), LogError> {
         if let Some(cut) = self.cut.take()
-            && self.continues(&cut, text, number, ended)?
+            && self.continues(&cut, text, number)?
         {
             return Ok(());
         }
         self.facts(text, number, header::label(text));
-        if !ended && text.trim_start().starts_with(|c: char| c.is_ascii_digit()) && row::words(text).len() < 3 {
-            let column = text.chars().count() + 1;
-            self.warn(number, column, "the last line is cut; it is left out");
+        if row::is_stump(text) {
+            self.stump = Some((number, text.trim_end().chars().count() + 1));
         }
         Ok(())
     }
 
     /// Tries to read a wrapped line together with the cut row before it.
-    fn continues(&mut self, cut: &Cut, text: &str, number: usize, ended: bool) -> Result<bool, LogError> {
+    fn continues(&mut self, cut: &Cut, text: &str, number: usize) -> Result<bool, LogError> {
         let words = row::words(text);
         let numeric = |w: &row::Word<'_>| w.text == "N/A" || w.text.parse::<f64>().is_ok();
         if cut.line + 1 != number || words.is_empty() || !words.iter().all(numeric) {
@@ -207,20 +200,14 @@ impl<'l> Scan<'l> {
         }
         let joined = format!("{} {}", cut.text.trim_end(), text.trim_start());
         let expected = self.expected(cut.label.as_deref());
-        let Parsed::Complete(row, layout) = row::parse(&joined, cut.line, ended, expected) else {
+        let Parsed::Complete(row, layout) = row::parse(&joined, cut.line, expected) else {
             return Ok(false);
         };
-        if let Some(open) = self.open.get_mut(&cut.label)
-            && open.rows.last().is_some_and(|last| last.line == cut.line)
-        {
-            open.rows.pop();
-            self.rows -= 1;
-        }
         if self.warnings.last().is_some_and(|w| w.line == cut.line) {
             self.warnings.pop();
         }
         self.warn(cut.line, 1, "the row was wrapped; it was joined with the next line");
-        self.take_row(cut.label.as_deref(), row, layout)?;
+        self.take_row(cut.label.as_deref(), *row, layout)?;
         Ok(true)
     }
 
@@ -416,6 +403,9 @@ impl<'l> Scan<'l> {
         self.close_all();
         if self.tables.is_empty() {
             return Err(self.evidence.explain());
+        }
+        if let Some((line, column)) = self.stump {
+            self.warn(line, column, "the last line is cut before its figures; it is left out");
         }
         self.tables.sort_by_key(|table| table.line);
         self.warnings.sort_by_key(|w| (w.line, w.column));

@@ -260,6 +260,8 @@ pub struct Row {
     pub in_place: Option<Timing>,
     /// Line, from 1.
     pub line: usize,
+    /// Its figures contradict each other, and a warning says so: none of them counts ([`halves`](Self::halves)).
+    pub damaged: bool,
 }
 
 /// A timed placement.

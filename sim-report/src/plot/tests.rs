@@ -2,7 +2,6 @@ use super::*;
 use crate::compare::{LogComparison, Prediction};
 use crate::nccl_log::read;
 use crate::result::{AbLink, AbRow};
-use sim_core::units::Bytes;
 
 fn comparison() -> LogComparison {
     let rows: String = (10..34)
@@ -21,9 +20,7 @@ fn comparison() -> LogComparison {
         })
         .collect();
     let table = read(rows.as_bytes()).unwrap().tables.remove(0);
-    LogComparison::new("two nodes", &table, |bytes: Bytes, _| {
-        Some(Prediction::exactly(24.0 + bytes.get() as f64 / 210e3))
-    })
+    LogComparison::new("two nodes", &table, |row, _| Some(Prediction::exactly(24.0 + row.bytes.get() as f64 / 210e3)))
 }
 
 fn ab() -> AbResults {

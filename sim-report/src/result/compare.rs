@@ -57,7 +57,7 @@ pub struct CompareLog {
 }
 
 /// A measured row beside its prediction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompareRow {
     /// Size as printed.
     pub bytes: u64,
@@ -76,6 +76,9 @@ pub struct CompareRow {
     /// True if the row took more than 1.5 times its twin of the other placement.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub outlier: bool,
+    /// Type and operator of the elements, where the log has several: `float sum`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 impl From<&Row> for CompareRow {
@@ -89,6 +92,7 @@ impl From<&Row> for CompareRow {
             high_us: row.high_us,
             error: row.error(),
             outlier: row.outlier,
+            kind: row.kind.clone(),
         }
     }
 }

@@ -174,6 +174,9 @@ pub struct CollectiveResult {
     /// Upper end of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_us: Option<f64>,
+    /// Type and operator of the elements, where a run has several: `float sum`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 /// A transfer between two devices.

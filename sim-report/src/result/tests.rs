@@ -15,6 +15,7 @@ fn the_envelope_and_its_names() {
             bottleneck: "nvlink".to_owned(),
             low_us: None,
             high_us: None,
+            kind: None,
         }],
         ..RunResults::default()
     };

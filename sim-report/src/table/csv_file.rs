@@ -29,26 +29,25 @@ pub fn write_csv<T: Serialize>(
 /// # Errors
 /// If writing fails.
 pub fn collectives_csv(out: impl Write, rows: &[CollectiveResult]) -> Result<(), csv::Error> {
-    let header = [
-        "op",
-        "bytes",
-        "algorithm",
-        "protocol",
-        "channels",
-        "time_us",
-        "algbw_GBps",
-        "busbw_GBps",
-        "bottleneck",
-        "low_us",
-        "high_us",
-    ];
-    // The interval of all or of none.
-    if rows.iter().any(|row| row.low_us.is_none() || row.high_us.is_none()) {
-        let plain: Vec<CollectiveResult> =
-            rows.iter().map(|row| CollectiveResult { low_us: None, high_us: None, ..row.clone() }).collect();
-        return write_csv(out, &header[..9], &plain);
+    let plain =
+        ["op", "bytes", "algorithm", "protocol", "channels", "time_us", "algbw_GBps", "busbw_GBps", "bottleneck"];
+    let mut header = plain.to_vec();
+    // The interval of all or of none, and types where there are several: a column has a cell in every row.
+    let ranged = !rows.is_empty() && rows.iter().all(|row| row.low_us.is_some() && row.high_us.is_some());
+    let typed = rows.iter().any(|row| row.kind.is_some());
+    if ranged {
+        header.extend(["low_us", "high_us"]);
     }
-    write_csv(out, if rows.is_empty() { &header[..9] } else { &header }, rows)
+    if typed {
+        header.push("type");
+    }
+    let even = |row: &CollectiveResult| CollectiveResult {
+        low_us: row.low_us.filter(|_| ranged),
+        high_us: row.high_us.filter(|_| ranged),
+        kind: typed.then(|| row.kind.clone().unwrap_or_default()),
+        ..row.clone()
+    };
+    write_csv(out, &header, rows.iter().map(even))
 }
 
 /// Writes transfers, one per line.
@@ -85,7 +84,10 @@ pub fn compare_csv(out: impl Write, results: &CompareResults) -> Result<(), csv:
         "high_us",
         "error",
         "outlier",
+        "type",
     ];
+    let typed = results.logs.iter().flat_map(|log| &log.rows).any(|r| r.kind.is_some());
+    let header = &header[..header.len() - usize::from(!typed)];
     let rows = results.logs.iter().flat_map(|log| {
         log.rows.iter().map(move |r| {
             (
@@ -99,11 +101,12 @@ pub fn compare_csv(out: impl Write, results: &CompareResults) -> Result<(), csv:
                 r.low_us,
                 r.high_us,
                 r.error,
-                r.outlier,
+                // The last columns: a type only where a log has several.
+                (r.outlier, Vec::from_iter(typed.then(|| r.kind.as_deref().unwrap_or_default()))),
             )
         })
     });
-    write_csv(out, &header, rows)
+    write_csv(out, header, rows)
 }
 
 #[cfg(test)]
@@ -126,6 +129,7 @@ mod tests {
             bottleneck: "latency, mostly".to_owned(),
             low_us: None,
             high_us: None,
+            kind: None,
         };
         let mut out = Vec::new();
         collectives_csv(&mut out, std::slice::from_ref(&collective)).unwrap();
@@ -154,6 +158,7 @@ mod tests {
             high_us: 3.5,
             error: 0.5,
             outlier: false,
+            kind: None,
         };
         let log = CompareLog {
             log: "x".to_owned(),

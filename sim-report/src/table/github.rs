@@ -2,9 +2,8 @@
 
 use core::fmt::Write as _;
 
-use sim_core::units::Bytes;
-
-use super::text::{Align, TextTable, time_text};
+use super::reports::compare_rows;
+use super::text::{Align, TextTable};
 use crate::compare::Check;
 use crate::result::{CompareLog, CompareResults};
 
@@ -49,6 +48,9 @@ fn one(log: &CompareLog) -> String {
     for sentence in &log.pattern {
         let _ = writeln!(out, "- {}", plain(sentence));
     }
+    for warning in &log.warnings {
+        let _ = writeln!(out, "- warning: {}", plain(warning));
+    }
     let mut bands = TextTable::new([
         ("band", Align::Left),
         ("rows", Align::Right),
@@ -65,28 +67,12 @@ fn one(log: &CompareLog) -> String {
             format!("{:.1} %", b.p90_abs_error * 100.0),
         ]);
     }
-    let mut rows = TextTable::new([
-        ("size", Align::Right),
-        ("place", Align::Left),
-        ("predicted", Align::Right),
-        ("measured", Align::Right),
-        ("error", Align::Right),
-    ]);
-    for r in &log.rows {
-        rows.row([
-            Bytes::new(r.bytes).to_string(),
-            r.placement.name().to_owned(),
-            time_text(r.predicted_us),
-            time_text(r.measured_us),
-            format!("{:+.1} %", r.error * 100.0),
-        ]);
-    }
     let count = log.rows.len();
     let _ = write!(
         out,
         "\n{}\n<details><summary>{count} rows</summary>\n\n{}\n</details>\n",
         bands.markdown(),
-        rows.markdown()
+        compare_rows(log, false).markdown()
     );
     out
 }

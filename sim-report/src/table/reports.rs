@@ -89,6 +89,7 @@ pub fn path_text(results: &PathResults) -> String {
 #[must_use]
 pub fn collectives_text(rows: &[CollectiveResult]) -> String {
     let ranged = rows.iter().any(|r| r.low_us.is_some());
+    let typed = rows.iter().any(|r| r.kind.is_some());
     let mut columns = vec![
         ("op", Align::Left),
         ("size", Align::Right),
@@ -101,6 +102,9 @@ pub fn collectives_text(rows: &[CollectiveResult]) -> String {
     ];
     if ranged {
         columns.insert(5, ("90 % interval", Align::Left));
+    }
+    if typed {
+        columns.insert(1, ("type", Align::Left));
     }
     let mut table = TextTable::new(columns);
     for r in rows {
@@ -117,6 +121,9 @@ pub fn collectives_text(rows: &[CollectiveResult]) -> String {
         if ranged {
             let range = |low, high| format!("{} to {}", time_text(low), time_text(high));
             cells.insert(5, r.low_us.zip(r.high_us).map_or_else(String::new, |(low, high)| range(low, high)));
+        }
+        if typed {
+            cells.insert(1, r.kind.clone().unwrap_or_default());
         }
         table.row(cells);
     }
@@ -217,50 +224,9 @@ fn compare_log(log: &CompareLog) -> String {
         let _ = write!(out, ", {nccl}");
     }
     out.push('\n');
-    let mut table = TextTable::new([
-        ("size", Align::Right),
-        ("place", Align::Left),
-        ("predicted", Align::Right),
-        ("measured", Align::Right),
-        ("error", Align::Right),
-        ("range", Align::Left),
-        ("", Align::Left),
-    ]);
-    for r in &log.rows {
-        let range = if r.low_us < r.high_us {
-            format!("{} to {}", time_text(r.low_us), time_text(r.high_us))
-        } else {
-            String::new()
-        };
-        table.row([
-            Bytes::new(r.bytes).to_string(),
-            r.placement.name().to_owned(),
-            time_text(r.predicted_us),
-            time_text(r.measured_us),
-            format!("{:+.1} %", r.error * 100.0),
-            range,
-            if r.outlier { "outlier".to_owned() } else { String::new() },
-        ]);
-    }
-    out += &table.render();
+    out += &compare_rows(log, true).render();
     if !log.bands.is_empty() {
-        let mut table = TextTable::new([
-            ("band", Align::Left),
-            ("rows", Align::Right),
-            ("median", Align::Right),
-            ("median |error|", Align::Right),
-            ("p90 |error|", Align::Right),
-        ]);
-        for b in &log.bands {
-            table.row([
-                b.band.name().to_owned(),
-                b.count.to_string(),
-                format!("{:+.1} %", b.median_error * 100.0),
-                format!("{:.1} %", b.median_abs_error * 100.0),
-                format!("{:.1} %", b.p90_abs_error * 100.0),
-            ]);
-        }
-        out += &table.render();
+        out += &compare_bands(log).render();
     }
     for sentence in &log.pattern {
         let _ = writeln!(out, "pattern: {sentence}");
@@ -272,6 +238,59 @@ fn compare_log(log: &CompareLog) -> String {
         let _ = writeln!(out, "warning: {warning}");
     }
     out
+}
+
+/// The figures of each band.
+pub(super) fn compare_bands(log: &CompareLog) -> TextTable {
+    let mut table = TextTable::new([
+        ("band", Align::Left),
+        ("rows", Align::Right),
+        ("median", Align::Right),
+        ("median |error|", Align::Right),
+        ("p90 |error|", Align::Right),
+    ]);
+    for b in &log.bands {
+        table.row([
+            b.band.name().to_owned(),
+            b.count.to_string(),
+            format!("{:+.1} %", b.median_error * 100.0),
+            format!("{:.1} %", b.median_abs_error * 100.0),
+            format!("{:.1} %", b.p90_abs_error * 100.0),
+        ]);
+    }
+    table
+}
+
+/// Predicted beside measured; with ranges and remarks, or without. Types are named where there are several.
+pub(super) fn compare_rows(log: &CompareLog, ranged: bool) -> TextTable {
+    let typed = log.rows.iter().any(|r| r.kind.is_some());
+    let mut columns = vec![("size", Align::Right)];
+    columns.extend(typed.then_some(("type", Align::Left)));
+    columns.extend([
+        ("place", Align::Left),
+        ("predicted", Align::Right),
+        ("measured", Align::Right),
+        ("error", Align::Right),
+    ]);
+    columns.extend([("range", Align::Left), ("", Align::Left)].into_iter().filter(|_| ranged));
+    let mut table = TextTable::new(columns);
+    for r in &log.rows {
+        let mut cells = vec![Bytes::new(r.bytes).to_string()];
+        cells.extend(typed.then(|| r.kind.clone().unwrap_or_default()));
+        cells.extend([
+            r.placement.name().to_owned(),
+            time_text(r.predicted_us),
+            time_text(r.measured_us),
+            format!("{:+.1} %", r.error * 100.0),
+        ]);
+        if ranged {
+            let range = format!("{} to {}", time_text(r.low_us), time_text(r.high_us));
+            cells.push(if r.low_us < r.high_us { range } else { String::new() });
+            cells.push(if r.outlier { "outlier".to_owned() } else { String::new() });
+        }
+        table.row(cells);
+    }
+    table
 }
 
 /// A size that need not be whole.

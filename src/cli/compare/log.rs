@@ -11,7 +11,7 @@ use sim_core::engine;
 use sim_core::outcome::StopReason;
 use sim_core::units::{Bytes, Time};
 use sim_report::compare::{Clues, LogComparison, Placement, Prediction};
-use sim_report::nccl_log::{self, NcclLog, Table};
+use sim_report::nccl_log::{self, DataType, NcclLog, Table};
 use sim_report::result::{ParameterResult, Warning};
 
 use super::super::context::Context;
@@ -22,7 +22,7 @@ use super::clues;
 use super::failed::Failures;
 use crate::diagnostic::{Code, Diagnostic, counted, shorten};
 use crate::scenario::MOST_BYTES;
-use crate::simulate::{RunError, asked, local_copy, predict, predict_ranged};
+use crate::simulate::{self, RunError, local_copy, predict, predict_ranged};
 
 /// Compares all tables of a log. A table that cannot be compared goes to `failures`; a log without one is an error.
 pub(super) fn compare(
@@ -36,15 +36,17 @@ pub(super) fn compare(
 ) -> Result<Vec<LogComparison>, Failure> {
     let name = path.display().to_string();
     let log = measured::read(path, &name)?;
-    let damage: Vec<String> = log.warnings.iter().map(ToString::to_string).collect();
+    let damage = measured::remarks(&log);
     let mut list = Vec::new();
     for (number, table) in log.tables.iter().enumerate() {
         let shown = if number == 0 { name.clone() } else { format!("{name}#{}", number + 1) };
         match one(&shown, &log, table, request, interrupt, bar, context, notes) {
             // Without a single row it says nothing, so that no threshold is met by it.
             Ok((compared, stopped)) if compared.rows.is_empty() => {
-                failures
-                    .push(&shown, stopped.unwrap_or_else(|| nothing(&shown, table, compared.skipped, request.most)));
+                failures.push(
+                    &shown,
+                    stopped.unwrap_or_else(|| nothing(&shown, table, compared.skipped, request.most, &damage)),
+                );
             }
             Ok((compared, stopped)) => {
                 list.push(compared.with_warnings(damage.iter().filter(|_| number == 0).cloned()));
@@ -58,8 +60,11 @@ pub(super) fn compare(
     Ok(list)
 }
 
+/// Remarks on a log that go with a failure.
+const MOST_REMARKS: usize = 4;
+
 /// Why no measurement of a table was compared, of which so many were left out.
-fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes) -> Failure {
+fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes, damage: &[String]) -> Failure {
     let above = table.rows.iter().filter(|row| row.bytes > most);
     let large: usize = above.map(|row| row.out_of_place.iter().count() + row.in_place.iter().count()).sum();
     let mut fault = Diagnostic::new(Code::BadLog, format!("no row of `{}` could be compared", shorten(name)));
@@ -70,7 +75,11 @@ fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes) -> Failure {
     let others = skipped.saturating_sub(large);
     if others > 0 || large == 0 {
         let measurements = counted(others, "measurement");
-        fault = fault.note(format!("{measurements} left out: of size zero, of time zero, or without a prediction"));
+        let why = "of size or time zero, wrong, damaged, or without a prediction";
+        fault = fault.note(format!("{measurements} left out: {why}"));
+    }
+    for remark in damage.iter().take(MOST_REMARKS) {
+        fault = fault.note(remark);
     }
     let smallest = table.rows.iter().map(|row| row.bytes).filter(|bytes| *bytes > most).min();
     let help = match smallest.filter(|_| others == 0 && most < MOST_BYTES) {
@@ -96,7 +105,8 @@ fn one(
     }
     let case = measured::case(name, log, table, request, context, notes)?;
     let predicted = predictions(&case, request, interrupt, bar).map_err(|error| failure(&error, Some(&case.loaded)))?;
-    let compared = LogComparison::new(name, &case.table, |bytes, _placement| predicted.times.get(&bytes).copied());
+    let compared =
+        LogComparison::new(name, &case.table, |row, _placement| predicted.times.get(&asked_of(row)).copied());
     let clues = clues::clues(&compared, log, &case, request, &limits(&case, interrupt), context);
     let compared = compared.with_clues(clues).with_library(case.library.clone()).with_parameters(predicted.parameters);
     Ok((
@@ -105,9 +115,16 @@ fn one(
     ))
 }
 
+/// What tells the calls of a table apart: size, type, operator, root.
+type Asked = (Bytes, DataType, Option<String>, Option<u32>);
+
+fn asked_of(row: &nccl_log::Row) -> Asked {
+    (row.bytes, row.dtype, row.redop.clone(), row.root)
+}
+
 /// The predictions of a table.
 struct Predictions {
-    times: BTreeMap<Bytes, Prediction>,
+    times: BTreeMap<Asked, Prediction>,
     /// Why some are missing, if they are.
     stopped: Option<StopReason>,
     /// The timing parameters that they rest on.
@@ -124,8 +141,8 @@ fn alone(
     notes: &mut Vec<Warning>,
 ) -> Result<LogComparison, Failure> {
     let loaded = measured::cluster(name, log, table, request, context, notes)?;
-    let predict = |bytes: Bytes, placement| {
-        (placement == Placement::OutOfPlace).then(|| Prediction::exactly(local_copy(&loaded, bytes).as_us()))
+    let predict = |row: &nccl_log::Row, placement| {
+        (placement == Placement::OutOfPlace).then(|| Prediction::exactly(local_copy(&loaded, row.bytes).as_us()))
     };
     Ok(LogComparison::new(name, table, predict).with_clues(Clues::default()))
 }
@@ -149,25 +166,19 @@ fn predictions(
     bar: Option<&ProgressBar>,
 ) -> Result<Predictions, RunError> {
     let (interval, most) = (request.interval, request.most.min(MOST_BYTES));
-    let Case { table, loaded, .. } = case;
+    let loaded = &case.loaded;
     let machine = loaded.machine(&case.group)?;
     let network = loaded.library_network();
-    let rows: BTreeMap<Bytes, &nccl_log::Row> = table
-        .rows
-        .iter()
-        .rev()
-        .filter(|row| (Bytes::new(1)..=most).contains(&row.bytes))
-        .map(|row| (row.bytes, row))
-        .collect();
+    let rows: BTreeMap<Asked, &nccl_log::Row> = case.rows(most).map(|row| (asked_of(row), row)).collect();
     let calls = case.calls();
     let limits = limits(case, interrupt);
     if let Some(bar) = bar {
         let done = bar.position();
         bar.set_length(done + rows.len() as u64);
     }
-    let one = |(bytes, row): (&Bytes, &&nccl_log::Row)| {
+    let one = |(asked, row): (&Asked, &&nccl_log::Row)| {
         if interrupt.load(Ordering::Relaxed) {
-            return Ok((*bytes, Err(StopReason::Interrupted)));
+            return Ok((asked.clone(), Err(StopReason::Interrupted)));
         }
         let request = case.request(row);
         let (predicted, (low, high)) = if interval {
@@ -184,7 +195,7 @@ fn predictions(
         let time_us = predicted.row.time_us;
         let prediction = Prediction { time_us, low_us: low.min(time_us), high_us: high.max(time_us) };
         Ok((
-            *bytes,
+            asked.clone(),
             if predicted.outcome.reason == StopReason::Finished {
                 Ok(prediction)
             } else {
@@ -192,14 +203,14 @@ fn predictions(
             },
         ))
     };
-    let list: Vec<(&Bytes, &&nccl_log::Row)> = rows.iter().rev().collect();
+    let list: Vec<(&Asked, &&nccl_log::Row)> = rows.iter().rev().collect();
     let played: Vec<Result<_, RunError>> = list.into_par_iter().with_max_len(1).map(one).collect();
     let (mut predicted, mut stopped) = (BTreeMap::new(), None);
     for size in played {
         match size? {
-            (bytes, Ok(prediction)) => drop(predicted.insert(bytes, prediction)),
+            (asked, Ok(prediction)) => drop(predicted.insert(asked, prediction)),
             (_, Err(reason)) => stopped = Some(reason),
         }
     }
-    Ok(Predictions { times: predicted, stopped, parameters: asked(&machine.timing) })
+    Ok(Predictions { times: predicted, stopped, parameters: simulate::asked(&machine.timing) })
 }

@@ -50,6 +50,9 @@ pub(super) fn load(
     if library(log, table, &loaded).source == LibrarySource::Assumed {
         taken.assumed.push(format!("NCCL {}", loaded.scenario.software.nccl));
     }
+    if let Some(transport) = assumed_transport(log, &loaded, &request.input, &given) {
+        taken.assumed.push(transport);
+    }
     let hosts = loaded.fabric.nodes().len() as u32;
     let each = loaded.fabric.nodes_per_domain().min(hosts);
     if request.input == Input::Flags && each > 1 && !given("nodes_per_domain") {
@@ -62,6 +65,23 @@ pub(super) fn load(
         context.note(&format!("catalogue: {rows}"));
     }
     Ok(loaded)
+}
+
+/// The transport, in words, where ranks of several domains use one and neither flags, a scenario nor the log say which.
+fn assumed_transport(log: &NcclLog, loaded: &Loaded, input: &Input, given: &dyn Fn(&str) -> bool) -> Option<String> {
+    let nodes = loaded.fabric.nodes().len() as u32;
+    let told = given("transport.kind") || *input != Input::Flags;
+    if told || nodes <= loaded.fabric.nodes_per_domain() {
+        return None;
+    }
+    let kind = loaded.scenario.cluster.transport.as_str();
+    match log.network.as_deref() {
+        // What decides it has been said.
+        Some(network) if guess::transport(network).is_some() => None,
+        // `IB` is what NCCL calls both.
+        Some(network) => Some(format!("transport {kind} (NCCL's {} is infiniband or roce)", shorten(network))),
+        None => Some(format!("transport {kind}, which the log does not tell")),
+    }
 }
 
 fn no_system(name: &str, table: &Table) -> Failure {

@@ -34,10 +34,8 @@ pub(super) fn system(gpu: &str) -> Option<&'static str> {
 /// Whether a GPU's name as drivers print it is that of another chip, or of another form of the chip, than the catalogue's row
 /// `own`. Names that no row of the catalogue has say nothing.
 pub(super) fn differs(seen: &str, own: &str, catalogue: &Catalogue) -> bool {
-    let words: Vec<String> = seen.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase).collect();
-    let joined = |from: usize, to: usize| words[from..to].concat();
-    let named = |chip: &str| (0..words.len()).any(|a| (a + 1..=words.len().min(a + 3)).any(|b| joined(a, b) == chip));
-    let chip = |row: &str| row.split('-').next().unwrap_or(row).to_ascii_lowercase();
+    let words = words(seen);
+    let named = |chip: &str| named(&words, chip);
     if !named(&chip(own)) {
         return catalogue.gpus().any(|row| named(&chip(&row.name)));
     }
@@ -45,6 +43,31 @@ pub(super) fn differs(seen: &str, own: &str, catalogue: &Catalogue) -> bool {
     let printed = form(&|form| words.iter().any(|word| word.starts_with(form)));
     let known = form(&|form| own.split('-').skip(1).any(|part| part.starts_with(form)));
     printed.zip(known).is_some_and(|(printed, known)| printed != known)
+}
+
+/// The architectures of a GPU, by its name as drivers print it, and of the catalogue's row `own`, if they are not the same one; `None`
+/// too if the catalogue doesn't know the name.
+pub(super) fn generations<'c>(seen: &str, own: &str, catalogue: &'c Catalogue) -> Option<(&'c str, &'c str)> {
+    let words = words(seen);
+    let theirs = catalogue.gpus().find(|row| named(&words, &chip(&row.name)))?;
+    let ours = catalogue.gpus().find(|row| row.name == own)?;
+    let (theirs, ours) = (theirs.data.architecture.as_str(), ours.data.architecture.as_str());
+    (theirs != ours).then_some((theirs, ours))
+}
+
+/// The words of a GPU's name, in small letters.
+fn words(name: &str) -> Vec<String> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase).collect()
+}
+
+/// Whether one to three words in a row are the name of a chip.
+fn named(words: &[String], chip: &str) -> bool {
+    (0..words.len()).any(|a| (a + 1..=words.len().min(a + 3)).any(|b| words[a..b].concat() == chip))
+}
+
+/// The chip of a row of the catalogue: `h100` of `h100-sxm`.
+fn chip(row: &str) -> String {
+    row.split('-').next().unwrap_or(row).to_ascii_lowercase()
 }
 
 /// The transport behind a network's name as NCCL prints it; InfiniBand and RoCE share one (`IB`).
@@ -108,6 +131,18 @@ mod tests {
             ("NVIDIA L40S", "l4"),
         ] {
             assert!(differs(seen, own), "{seen} {own}");
+        }
+    }
+
+    #[test]
+    fn generations_that_differ() {
+        let of = |seen, own| generations(seen, own, Catalogue::builtin());
+        assert_eq!(of("NVIDIA B200", "h100-sxm"), Some(("Blackwell", "Hopper")));
+        assert_eq!(of("NVIDIA A100-SXM4-80GB", "h100-sxm"), Some(("Ampere", "Hopper")));
+        for (seen, own) in
+            [("NVIDIA H200", "h100-sxm"), ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("NVIDIA X9", "h100-sxm")]
+        {
+            assert_eq!(of(seen, own), None, "{seen} {own}");
         }
     }
 
