@@ -8,6 +8,7 @@
 //! What the rows can't tell is not fitted: see [`identify`].
 
 mod bounds;
+mod forms;
 pub mod identify;
 mod rows;
 mod solve;
@@ -23,6 +24,7 @@ use sim_core::units::Span;
 use crate::scenario::Loaded;
 use crate::simulate::RunError;
 pub use bounds::{Bounds, STANDARD, needs};
+pub use forms::forms;
 pub use identify::{Correlation, Obscure};
 use rows::Evidence;
 

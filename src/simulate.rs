@@ -38,7 +38,7 @@ use sim_topology::Fabric;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
 pub use best::Best;
-pub use interval::{Ranged, predict_ranged, reach};
+pub use interval::{Ranged, form_class, predict_ranged, reach};
 pub use links::Carried;
 use links::Totals;
 pub use local::local_copy;

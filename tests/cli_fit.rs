@@ -26,8 +26,10 @@ fn log(dir: &Path, name: &str, op: &str, sizes: [&str; 3], profile: &[(&str, f64
         if cells.len() == 13 && cells[0].parse::<u64>().is_ok() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let factor = 1.0 + noise * ((state >> 40) as f64 / f64::from(1u32 << 23) - 1.0);
-            for column in [5, 9] {
-                cells[column] = format!("{:.3}", cells[column].parse::<f64>().unwrap() * factor);
+            for (column, by) in [(5, factor), (6, 1.0 / factor), (7, 1.0 / factor)] {
+                for column in [column, column + 4] {
+                    cells[column] = format!("{:.3}", cells[column].parse::<f64>().unwrap() * by);
+                }
             }
             lines.push(cells.join("  "));
         } else {
@@ -206,4 +208,34 @@ fn a_profile_is_taken_from_a_file() {
     };
     // Of a NIC's 50 GB/s the library's messages fill 0.968.
     assert!((rate("0.25") / (50.0 * 0.968 * 0.25) - 1.0).abs() < 0.02, "{}", rate("0.25"));
+}
+
+#[test]
+fn a_fitted_cluster_has_narrower_intervals_where_the_rows_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let widths = |profile: &[&str], noise: f64| -> Vec<f64> {
+        let name = format!("{noise}.toml");
+        if !profile.is_empty() {
+            log(dir.path(), "ar.txt", "all_reduce", ["8", "1G", "2"], TRUE, noise);
+            let names = "launch.kernel_us,nvls.loop_us,nvls.rate_gbps";
+            let ran = fit(dir.path(), &["ar.txt", "--parameters", names, "--out", &name, "--force"]);
+            assert_eq!(ran.code, 0, "{ran:?}");
+        }
+        let own = ["--profile", &name];
+        let bench =
+            ["bench", "all_reduce", "--system", "hgx-h100", "-b", "4K", "-e", "256M", "-f", "65536", "--interval"];
+        let args = [&bench[..], if profile.is_empty() { &[] } else { &own }, &["--format", "json"]].concat();
+        let value = fabricsim_in(dir.path(), &args).json();
+        let width = |row: &Value| (row["high_us"].as_f64().unwrap() / row["low_us"].as_f64().unwrap()).ln();
+        value["results"]["collectives"].as_array().unwrap().iter().map(width).collect()
+    };
+    let (before, sure, unsure) = (widths(&[], 0.0), widths(&["fit"], 0.02), widths(&["fit"], 0.2));
+    for (i, before) in before.iter().enumerate() {
+        assert!(sure[i] < *before && sure[i] < unsure[i], "{i}: {before} before, {} and {}", sure[i], unsure[i]);
+    }
+    let text = fs::read_to_string(dir.path().join("0.02.toml")).unwrap();
+    assert!(text.contains("[profile.form]\n") && text.contains("\"node/ring/LL/small\" = 0.0"), "{text}");
+    fs::write(dir.path().join("bad.toml"), "[profile.form]\n\"moon/ring/LL/small\" = 0.1\n").unwrap();
+    let args = ["bench", "all_reduce", "--system", "hgx-h100", "--profile", "bad.toml"];
+    fabricsim_in(dir.path(), &args).fails(2, &["E018", "moon/ring/LL/small", "reach/algorithm/protocol/band"]);
 }

@@ -62,13 +62,79 @@ struct ByBand {
 }
 
 impl ByBand {
-    /// Sizes to 64 KiB, to 64 MiB, above.
     const fn of(self, bytes: u64) -> f64 {
-        match bytes {
-            0..=65_536 => self.small,
-            65_537..=67_108_864 => self.mid,
-            _ => self.large,
+        match Band::of(bytes) {
+            Band::Small => self.small,
+            Band::Mid => self.mid,
+            Band::Large => self.large,
         }
+    }
+}
+
+/// Sizes that are alike in what may be off: to 64 KiB, to 64 MiB, above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are those of the data")]
+pub enum Band {
+    Small,
+    Mid,
+    Large,
+}
+
+impl Band {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Small, Self::Mid, Self::Large];
+
+    /// That of a size.
+    #[must_use]
+    pub const fn of(bytes: u64) -> Self {
+        match bytes {
+            0..=65_536 => Self::Small,
+            65_537..=67_108_864 => Self::Mid,
+            _ => Self::Large,
+        }
+    }
+
+    /// Its name in the data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Mid => "mid",
+            Self::Large => "large",
+        }
+    }
+}
+
+/// What rows have in common whose form is one: reach, algorithm, protocol and band; as text `node/ring/LL/small`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FormClass {
+    /// How far the run reaches.
+    pub reach: Reach,
+    /// The algorithm.
+    pub algorithm: String,
+    /// The protocol.
+    pub protocol: String,
+    /// The sizes.
+    pub band: Band,
+}
+
+impl core::fmt::Display for FormClass {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.reach.name(), self.algorithm, self.protocol, self.band.name())
+    }
+}
+
+impl core::str::FromStr for FormClass {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let [reach, algorithm, protocol, band] = text.split('/').collect::<Vec<_>>()[..] else { return Err(()) };
+        Ok(Self {
+            reach: Reach::ALL.into_iter().find(|r| r.name() == reach).ok_or(())?,
+            algorithm: Some(algorithm).filter(|a| !a.is_empty()).ok_or(())?.to_owned(),
+            protocol: Some(protocol).filter(|p| !p.is_empty()).ok_or(())?.to_owned(),
+            band: Band::ALL.into_iter().find(|b| b.name() == band).ok_or(())?,
+        })
     }
 }
 
@@ -125,6 +191,9 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Node, Self::Network, Self::Preset];
+
     /// Its name in the data.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -190,6 +259,18 @@ mod tests {
         let mut own = Timing::builtin(90, "infiniband").parameters()[0].clone();
         own.spread = Some(0.01);
         assert_eq!(Spread::of(&own), Spread { share: 0.01, us: 0.0 });
+    }
+
+    #[test]
+    fn classes_are_read_as_they_are_written() {
+        for text in ["node/ring/LL/small", "network/nvls_tree/Simple/large", "preset/tree/LL128/mid"] {
+            assert_eq!(text.parse::<FormClass>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "node", "node/ring/LL", "node/ring/LL/tiny", "moon/ring/LL/mid", "node//LL/mid", "node/a/b/mid/c"]
+        {
+            assert!(text.parse::<FormClass>().is_err(), "{text}");
+        }
     }
 
     #[test]

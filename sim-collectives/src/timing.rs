@@ -8,11 +8,14 @@ mod catalogue;
 mod cost;
 mod key;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
 use sim_core::units::Span;
+
+use crate::spread::FormClass;
 
 pub use catalogue::catalogue;
 pub use cost::{CallShape, CallTiming, wire_factor};
@@ -99,6 +102,8 @@ pub struct Timing {
     /// In the order of [`Key::ALL`].
     parameters: Vec<Parameter>,
     read: Option<Read>,
+    /// Forms that a fit found on the cluster itself.
+    forms: BTreeMap<FormClass, f64>,
 }
 
 /// Which of the values have been asked for, shared by clones. It is no part of what they are, so that all are equal.
@@ -117,7 +122,7 @@ impl Timing {
     /// An unknown generation takes the nearest older one's values, an unknown transport InfiniBand's.
     #[must_use]
     pub fn builtin(sm: u32, transport: &str) -> Self {
-        Self { parameters: catalogue::parameters(sm, transport), read: None }
+        Self { parameters: catalogue::parameters(sm, transport), read: None, forms: BTreeMap::new() }
     }
 
     /// No cost beyond the wire: what closed forms assume.
@@ -211,6 +216,18 @@ impl Timing {
     /// Gives a value a standard deviation of its own (of its logarithm).
     pub fn set_spread(&mut self, key: Key, spread: f64) {
         self.parameters[key as usize].spread = Some(spread);
+    }
+
+    /// Sets the standard deviation that rows of a class have about predictions by these values, in place of that of clusters in
+    /// general.
+    pub fn set_form(&mut self, class: FormClass, sigma: f64) {
+        self.forms.insert(class, sigma);
+    }
+
+    /// The standard deviation of a class that was found on the cluster itself, if one was.
+    #[must_use]
+    pub fn form(&self, class: &FormClass) -> Option<f64> {
+        self.forms.get(class).copied()
     }
 
     /// The model of one call.

@@ -19,6 +19,9 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 use crate::scenario::{Input, Loaded, Setting, reduction};
 use crate::simulate::RunError;
 
+/// Remarks on a log that are told in one message.
+pub(super) const MOST_REMARKS: usize = 6;
+
 /// What is told about the cluster and the operation beside the logs.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -99,8 +102,11 @@ pub(super) fn damage(name: &str, log: &NcclLog, context: &Context, notes: &mut V
     if remarks.is_empty() {
         return;
     }
-    let name = shorten(name);
-    let fault = Diagnostic::new(Code::LogDamage, format!("`{name}`: {}", remarks.join("; ")));
+    let shown = remarks.iter().take(MOST_REMARKS).cloned();
+    let more = remarks.len().saturating_sub(MOST_REMARKS) as u64;
+    let more = (more > 0).then(|| format!("and {more} more, which `compare` lists"));
+    let told: Vec<String> = shown.chain(more).collect();
+    let fault = Diagnostic::new(Code::LogDamage, format!("`{}`: {}", shorten(name), told.join("; ")));
     let found = Diagnostics::of(fault);
     context.say(&found);
     notes.extend(warnings(&found));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use sim_collectives::spread::FormClass;
 use sim_collectives::timing::{Key, Origin, Timing, Unit};
 use sim_topology::{Catalogue, FabricSpec};
 
@@ -25,8 +26,14 @@ pub struct ProfileValue {
     pub spread: Option<f64>,
 }
 
-/// Timing parameters.
-pub type Profile = IndexMap<Key, ProfileValue>;
+/// Timing parameters, and how far rows may lie from what they predict.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// The values by name.
+    pub values: IndexMap<Key, ProfileValue>,
+    /// The standard deviation of ln(measured / predicted) by class of rows, in place of that of clusters in general.
+    pub forms: Vec<(FormClass, f64)>,
+}
 
 /// What a file of parameters may have beside its `[profile]`.
 const BESIDE: &[&str] = &["schema", "name", "description"];
@@ -76,10 +83,11 @@ pub(super) fn below(table: &mut Table, depth: usize, diagnostics: &mut Diagnosti
 
 /// The parameters by name, in the unit that ends their name; names and values are those of the timing model.
 pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue, out: &mut Diagnostics) -> Profile {
-    let mut values = Profile::new();
+    let mut profile = Profile::default();
+    let values = &mut profile.values;
     let entries = root.node("profile").and_then(Node::as_table).map_or(&[][..], |t| &t.entries);
     if entries.is_empty() {
-        return values;
+        return profile;
     }
     // An unknown GPU has been reported.
     let sm = catalogue.gpu(&spec.node.gpu).map_or(90, |gpu| gpu.sm);
@@ -89,6 +97,10 @@ pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue,
     for entry in entries {
         let name = &entry.key;
         if matches!(name.as_str(), "origin" | "source") {
+            continue;
+        }
+        if let Some(class) = name.strip_prefix("form.") {
+            profile.forms.extend(form(class, entry, out));
             continue;
         }
         let spread = name.strip_prefix("spread.");
@@ -143,7 +155,24 @@ pub(super) fn profile(root: &View<'_>, spec: &FabricSpec, catalogue: &Catalogue,
             }
         }
     }
-    values
+    profile
+}
+
+/// A line of `[profile.form]`.
+fn form(class: &str, entry: &Entry, out: &mut Diagnostics) -> Option<(FormClass, f64)> {
+    let Ok(parsed) = class.parse::<FormClass>() else {
+        let fault = Diagnostic::new(Code::BadName, format!("`{}` is no class of rows", shorten(class)));
+        let fault = fault.at(entry.key_place.clone(), "reach/algorithm/protocol/band is due");
+        out.push(fault.help("\"node/ring/LL/small\": reach is node, network or preset, band is small, mid or large"));
+        return None;
+    };
+    let sigma = number(None, &entry.node).filter(|s| (0.0..=3.0).contains(s));
+    if sigma.is_none() {
+        let fault = Diagnostic::new(Code::OutOfRange, format!("the form of `{}` is out of range", shorten(class)));
+        let fault = fault.at(entry.node.place.clone(), "a number from 0 to 3 is due");
+        out.push(fault.help("the standard deviation of ln(measured / predicted): 0.05 is about 5 %"));
+    }
+    Some((parsed, sigma?))
 }
 
 /// What a file of parameters says about them all: `origin` and `source`.

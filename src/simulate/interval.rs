@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use sim_collectives::spread::{self, Reach, Spread, Z90};
+use sim_collectives::spread::{self, Band, FormClass, Reach, Spread, Z90};
 use sim_collectives::timing::{Key, LinkKind};
 use sim_collectives::{Machine, Request};
 use sim_core::engine;
 use sim_core::outcome::{Outcome, StopReason};
+use sim_report::result::CollectiveResult;
 use sim_topology::{LinkClass, PathChoice};
 
 use super::{Predicted, RunError, predict, profile};
@@ -86,8 +87,11 @@ pub fn predict_ranged(
         ranged.deviations.push(("paths".to_owned(), deviation));
     }
     let row = &ranged.predicted.row;
+    let class = form_class(machine, row);
     let sm = machine.comm.facts().compute_cap;
-    let form = spread::form(&row.algorithm, &row.protocol, reach(machine), sm, row.bytes);
+    let in_general = || spread::form(&row.algorithm, &row.protocol, class.reach, sm, row.bytes);
+    // What a fit found on the cluster itself says more than what others have.
+    let form = machine.timing.form(&class).unwrap_or_else(in_general);
     ranged.deviations.push(("form".to_owned(), form));
     ranged.deviations.push(("jitter".to_owned(), spread::jitter(row.bytes)));
     let sum = |wanted: &dyn Fn(&str) -> bool| -> f64 {
@@ -126,6 +130,17 @@ fn draws(
         sum += (played.row.time_us / time).ln().powi(2);
     }
     Ok(Some((sum / DRAWS as f64).sqrt()))
+}
+
+/// What a row has in common with others of one form.
+#[must_use]
+pub fn form_class(machine: &Machine<'_>, row: &CollectiveResult) -> FormClass {
+    FormClass {
+        reach: reach(machine),
+        algorithm: row.algorithm.clone(),
+        protocol: row.protocol.clone(),
+        band: Band::of(row.bytes),
+    }
 }
 
 /// How far a communicator reaches.

@@ -13,12 +13,15 @@ use crate::scenario::Profile;
 
 /// Puts a scenario's parameters, which have been checked, in place of the built-in ones.
 pub(crate) fn apply(profile: &Profile, timing: &mut Timing) {
-    for (key, p) in profile {
+    for (key, p) in &profile.values {
         let set = timing.set(*key, p.value, p.origin, &p.source);
         if let Some(spread) = p.spread {
             timing.set_spread(*key, spread);
         }
         debug_assert!(set.is_ok(), "{key} = {} was checked when the scenario was loaded", p.value);
+    }
+    for (class, sigma) in &profile.forms {
+        timing.set_form(class.clone(), *sigma);
     }
 }
 

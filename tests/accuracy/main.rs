@@ -125,15 +125,32 @@ fn values_name_runs_that_there_are_and_other_values_come_from_other_clusters() {
         }
     }
     for left_out in score::LeftOut::all() {
-        assert!(!left_out.source().is_empty() && !left_out.scores.is_empty() && !left_out.runs.is_empty());
+        let runs = left_out.runs();
+        assert!(!left_out.scores.is_empty() && !runs.is_empty(), "{}: its source names no run", left_out.profile);
         for run in &left_out.scores {
             let own = clusters.get(run).unwrap_or_else(|| panic!("{}: there is no run `{run}`", left_out.profile));
-            for from in &left_out.runs {
-                let other = clusters.get(from).unwrap_or_else(|| panic!("{}: no run `{from}`", left_out.profile));
-                assert_ne!(own, other, "{}: {from} is of the cluster of {run}", left_out.profile);
+            for from in &runs {
+                assert_ne!(own, &clusters[from], "{}: {from} is of the cluster of {run}", left_out.profile);
             }
         }
     }
+}
+
+#[test]
+fn the_step_that_the_models_cite_is_that_of_the_rows() {
+    let read = |name: &str| std::fs::read_to_string(run::root().join("docs").join(name)).unwrap();
+    let rows = read("accuracy-rows.md");
+    let section = rows.split("\n## ").find(|s| s.starts_with("b200-2n16-ib-allgather\n")).unwrap();
+    let row = |bytes: &str| -> (f64, f64) {
+        let line = section.lines().find(|l| l.starts_with(&format!("| {bytes} |"))).unwrap();
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        (cells[3].parse().unwrap(), cells[4].parse().unwrap())
+    };
+    let ((measured, predicted), (measured_next, predicted_next)) = (row("1048576"), row("2097152"));
+    let words = format!(
+        "[{measured:.0} to {measured_next:.0} µs measured, {predicted:.0} to {predicted_next:.0} µs predicted](accuracy-rows.md#b200-2n16-ib-allgather)"
+    );
+    assert!(read("models.md").contains(&words), "docs/models.md should say: {words}");
 }
 
 /// The runs of [`HELD`] keep their limits, without parameters that were fitted on them.

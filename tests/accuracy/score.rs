@@ -97,8 +97,6 @@ pub(crate) struct LeftOut {
     pub(crate) profile: String,
     /// The runs that are scored with them.
     pub(crate) scores: Vec<String>,
-    /// The runs that had a part in them.
-    pub(crate) runs: Vec<String>,
 }
 
 impl LeftOut {
@@ -130,6 +128,13 @@ impl LeftOut {
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let table: toml::Table = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         table["profile"]["source"].as_str().expect("a profile says where its values come from").to_owned()
+    }
+
+    /// The runs that had a part in the values: those that their source names.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        let source = self.source();
+        let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        words.filter(|word| run::clusters().contains_key(*word)).map(str::to_owned).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sim_core::units::Bytes;
 
+use super::BandName;
 use super::pattern::Size;
 use crate::metrics::Operation;
 
@@ -70,7 +71,8 @@ struct Cause {
 /// What the rate of the largest sizes says.
 pub(super) fn describe(sizes: &[Size], operation: Option<Operation>, ranks: Option<u32>, clues: &Clues) -> Told {
     let mut told = Told::default();
-    let large: Vec<&Size> = sizes.iter().rev().take(LARGEST).filter(|s| s.bytes.get() > 64 << 10).collect();
+    let large: Vec<&Size> =
+        sizes.iter().rev().take(LARGEST).filter(|s| BandName::of(s.bytes) != BandName::Small).collect();
     let mut ratios: Vec<f64> = large.iter().map(|s| s.ratio()).collect();
     ratios.sort_by(f64::total_cmp);
     let (Some(ratio), Some(last)) = (ratios.get(ratios.len() / 2).copied(), large.first()) else { return told };

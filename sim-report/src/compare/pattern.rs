@@ -7,13 +7,10 @@ use sim_core::units::Bytes;
 use super::clues;
 use super::shape;
 use super::stats::quantile;
-use super::{LogComparison, Placement, Row};
+use super::{BandName, LogComparison, Placement, Row};
 
 /// A size is off if its median error is beyond this.
 const OFF: f64 = 0.10;
-
-/// Sizes to this are bound by latency.
-const LATENCY: u64 = 64 << 10;
 
 /// A difference of times that grows more than so many times over the sizes is no latency.
 const GROWS: f64 = 5.0;
@@ -229,7 +226,7 @@ fn by_latency(part: &[Size]) -> bool {
     let off: Vec<&Size> = part.iter().filter(|s| s.verdict != Verdict::Fine).collect();
     let (Some(first), Some(last)) = (off.first(), off.last()) else { return false };
     let lost = |s: &Size| (s.measured_us - s.predicted_us).abs();
-    first.bytes.get() <= LATENCY && lost(last) <= GROWS * lost(first)
+    BandName::of(first.bytes) == BandName::Small && lost(last) <= GROWS * lost(first)
 }
 
 /// `35 % slower than predicted (error -35 %)`, the median over the sizes that are off: the measured rate against the model's, which

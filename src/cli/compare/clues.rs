@@ -8,7 +8,7 @@ use sim_collectives::nccl::{Operation, Version};
 use sim_core::engine;
 use sim_core::outcome::StopReason;
 use sim_core::units::Bytes;
-use sim_report::compare::{Clues, LibrarySource, LogComparison, WhatIf};
+use sim_report::compare::{BandName, Clues, LibrarySource, LogComparison, WhatIf};
 use sim_report::nccl_log::NcclLog;
 use sim_topology::{DeviceId, Fabric, LinkClass};
 
@@ -21,8 +21,6 @@ use crate::simulate::predict;
 const LOW: f64 = 0.8;
 /// The most bytes times ranks of a size that is played for a what-if.
 const MOST_WORK: u64 = 32 << 30;
-/// Sizes up to this are bound by latency.
-const LEAST: u64 = 64 << 10;
 
 /// What is otherwise, in words that follow "as if", and as settings.
 type Question = (String, Vec<Setting>);
@@ -85,7 +83,9 @@ fn shares_domain(case: &Case) -> bool {
 
 /// Up to two of the sizes that are low and not bound by latency: the largest, and the one in the middle of them.
 fn low(compared: &LogComparison, ranks: u32) -> Vec<Bytes> {
-    let worth = |bytes: Bytes| bytes.get() > LEAST && bytes.get().saturating_mul(u64::from(ranks)) <= MOST_WORK;
+    let worth = |bytes: Bytes| {
+        BandName::of(bytes) != BandName::Small && bytes.get().saturating_mul(u64::from(ranks)) <= MOST_WORK
+    };
     let low = compared.rows.iter().filter(|r| r.predicted_us / r.measured_us < LOW && !r.outlier && worth(r.bytes));
     let sizes: Vec<Bytes> = low.map(|r| r.bytes).collect::<BTreeSet<_>>().into_iter().collect();
     // One stray size is no reason to look for one.

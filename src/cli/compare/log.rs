@@ -60,9 +60,6 @@ pub(super) fn compare(
     Ok(list)
 }
 
-/// Remarks on a log that go with a failure.
-const MOST_REMARKS: usize = 4;
-
 /// Why no measurement of a table was compared, of which so many were left out.
 fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes, damage: &[String]) -> Failure {
     let above = table.rows.iter().filter(|row| row.bytes > most);
@@ -78,7 +75,7 @@ fn nothing(name: &str, table: &Table, skipped: usize, most: Bytes, damage: &[Str
         let why = "of size or time zero, wrong, damaged, or without a prediction";
         fault = fault.note(format!("{measurements} left out: {why}"));
     }
-    for remark in damage.iter().take(MOST_REMARKS) {
+    for remark in damage.iter().take(measured::MOST_REMARKS) {
         fault = fault.note(remark);
     }
     let smallest = table.rows.iter().map(|row| row.bytes).filter(|bytes| *bytes > most).min();

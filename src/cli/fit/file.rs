@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 use std::path::Path;
 
-use crate::fit::{Measured, Outcome};
+use crate::fit::{Measured, Outcome, forms};
 
 /// Digits of a value that are written; more would not be told by any measurement.
 const DIGITS: i32 = 5;
@@ -36,6 +36,13 @@ pub(super) fn profile(tables: &[Measured<'_>], outcome: &Outcome) -> String {
             if let Some(error) = p.error {
                 let _ = writeln!(out, "{} = {}", quoted(p.key.name()), rounded((error / p.value).min(3.0)));
             }
+        }
+    }
+    let forms = forms(tables, outcome);
+    if !forms.is_empty() {
+        out += "\n# How far rows of this cluster lie from these values' predictions, as one standard deviation of the logarithm: reach/algorithm/protocol/band.\n[profile.form]\n";
+        for (class, sigma) in forms {
+            let _ = writeln!(out, "{} = {}", quoted(&class.to_string()), rounded(sigma));
         }
     }
     out

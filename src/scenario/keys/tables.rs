@@ -103,7 +103,7 @@ pub static ROOT: TableSpec = TableSpec {
             "profile",
             Kind::Map(&Kind::Scalar),
             "Timing parameters that replace the built-in ones, by name. `from = \"FILE\"` takes those of a file, as `fabricsim fit` \
-             writes it, below them; `origin`, `source` and `spread` say what is known of them.",
+             writes it, below them; `origin`, `source`, `spread` and `form` say what is known of them.",
         ),
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
         key("fault", Kind::Variants(super::FAULTS), "What is broken, or slower than it should be."),
