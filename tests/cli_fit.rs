@@ -216,7 +216,8 @@ fn a_fitted_cluster_has_narrower_intervals_where_the_rows_say_so() {
     let widths = |profile: &[&str], noise: f64| -> Vec<f64> {
         let name = format!("{noise}.toml");
         if !profile.is_empty() {
-            log(dir.path(), "ar.txt", "all_reduce", ["8", "1G", "2"], TRUE, noise);
+            let truth = [("launch.kernel_us", 6.0), ("nvls.loop_us", 6.0), ("nvls.rate_gbps", 15.0)];
+            log(dir.path(), "ar.txt", "all_reduce", ["8", "1G", "2"], &truth, noise);
             let names = "launch.kernel_us,nvls.loop_us,nvls.rate_gbps";
             let ran = fit(dir.path(), &["ar.txt", "--parameters", names, "--out", &name, "--force"]);
             assert_eq!(ran.code, 0, "{ran:?}");
