@@ -371,8 +371,12 @@ impl Machine<'_> {
         let ranges = plan.part_ranges(message);
         let part = ranges.first().map_or(message, |(_, bytes)| *bytes);
         let parts = if part == 0 { 1 } else { message.div_ceil(part) as u32 };
-        let ll = plan.uses_ll(part, nodes == 1);
-        let step = if nodes > 1 { plan.network_step(message) } else { plan.step };
+        let ll = plan.uses_ll(message, nodes == 1);
+        let step = match nodes {
+            1 if ll => plan.ll_step,
+            1 => plan.step,
+            _ => plan.network_step(message),
+        };
         // A batch over the network is the peers of one node.
         let batch = P2pPlan::BATCH.min(if nodes > 1 { per_node.max(1) } else { P2pPlan::BATCH });
         let peers = if request.operation == SendRecv { 1 } else { batch };

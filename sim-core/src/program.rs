@@ -183,7 +183,8 @@ impl Layout {
     }
 }
 
-/// What an operation costs the lane: `fixed + pass_per_byte · min(bytes, pass) + per_byte · max(0, bytes − pass)`.
+/// What an operation costs the lane: `fixed + pass_per_byte · min(bytes, pass) + per_byte · max(0, bytes − pass)`, where what
+/// is beyond the first pass counts as whole passes if `whole`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Time that holds the lane whatever the size.
@@ -194,6 +195,8 @@ pub struct Cost {
     pub pass_per_byte: PsPerByte,
     /// Time per byte beyond it.
     pub per_byte: PsPerByte,
+    /// Whether every later pass takes as long as a full one, however little is left for it.
+    pub whole: bool,
 }
 
 impl Cost {
@@ -205,7 +208,14 @@ impl Cost {
             pass: self.pass,
             pass_per_byte: self.pass_per_byte.scaled(millionths),
             per_byte: self.per_byte.scaled(millionths),
+            whole: self.whole,
         }
+    }
+
+    /// Where each pass but the last is done while what the next takes is still on its way.
+    #[must_use]
+    pub const fn last_pass(self) -> Self {
+        Self { per_byte: PsPerByte::FREE, whole: false, ..self }
     }
 
     /// The time an operation on `bytes` holds its lane.
@@ -213,7 +223,9 @@ impl Cost {
     #[inline]
     pub fn hold(&self, bytes: u64) -> Span {
         let first = bytes.min(self.pass.get());
-        self.fixed + self.pass_per_byte.cost(Bytes::new(first)) + self.per_byte.cost(Bytes::new(bytes - first))
+        let rest = bytes - first;
+        let rest = if self.whole && rest > 0 { rest.next_multiple_of(self.pass.get().max(1)) } else { rest };
+        self.fixed + self.pass_per_byte.cost(Bytes::new(first)) + self.per_byte.cost(Bytes::new(rest))
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::communicator::Communicator;
 use super::knobs::Knob;
 use super::path::PathType;
+use super::protocol::Protocol;
 use super::version::Version;
 
 const KIB: u64 = 1 << 10;
@@ -106,8 +107,10 @@ pub struct P2pPlan {
     pub nodes: u32,
     /// Ranks per node.
     pub gpus_per_node: u32,
-    /// Bytes per channel up to which LL is used inside a node.
+    /// Bytes of a message up to which LL is used inside a node: `NCCL_P2P_LL_THRESHOLD` for each of its most channels.
     pub ll_threshold: u64,
+    /// Data bytes of a step of LL.
+    pub ll_step: u64,
     /// Whether a message to another node leaves through the local GPU that shares the receiver's rail: 0 never, 1 where
     /// the sender has no near NIC of its own, 2 always.
     pub pxn_level: u32,
@@ -129,13 +132,10 @@ impl P2pPlan {
         if bytes == 0 {
             return 1;
         }
-        let (least, most) = if self.nodes == 1 { (self.step / 8, self.step * 32) } else { (self.step / 2, self.step) };
+        // LL's step is counted with its flags.
+        let step = if self.uses_ll(bytes, self.nodes == 1) { 2 * self.ll_step } else { self.step };
+        let (least, most) = if self.nodes == 1 { (step / 8, step * 32) } else { (step / 2, step) };
         let least = least.max(1);
-        // Runs on one node keep to one channel up to a step: 8 B200 send 256 and 512 KiB in 22 and 35 us, which is one
-        // channel's rate, and 1 MiB in 28.
-        if self.nodes == 1 && bytes <= self.step {
-            return 1;
-        }
         let ranks = u64::from(self.nodes) * u64::from(self.gpus_per_node);
         let mut few = self.per_peer;
         while few > 1 && u64::from(few) * ranks > u64::from(self.channels) {
@@ -196,7 +196,7 @@ impl P2pPlan {
         }
     }
 
-    /// Whether a part of `bytes` is sent with LL; over the network it never is by default.
+    /// Whether a message of `bytes` is sent with LL; over the network it never is by default.
     #[must_use]
     pub const fn uses_ll(&self, bytes: u64, same_node: bool) -> bool {
         same_node && bytes <= self.ll_threshold
@@ -251,17 +251,15 @@ impl Communicator {
                 per_peer /= 2;
             }
         }
+        let ll = self.knobs().number(Knob::P2pLlThreshold).and_then(|n| u64::try_from(n).ok());
         P2pPlan {
             channels,
             per_peer,
+            ll_threshold: ll.unwrap_or(16 * KIB).saturating_mul(u64::from(per_peer)),
+            ll_step: self.buffers().step_data(Protocol::Ll),
             step: self.p2p_step(),
             nodes: facts.nodes,
             gpus_per_node: facts.gpus_per_node,
-            ll_threshold: self
-                .knobs()
-                .number(Knob::P2pLlThreshold)
-                .and_then(|n| u64::try_from(n).ok())
-                .unwrap_or(16 * KIB),
             pxn_level: if facts.pxn && facts.nodes > 1 { knob(Knob::P2pPxnLevel).unwrap_or(2) } else { 0 },
             near_nic: facts.nic_path <= PathType::P2c,
         }
@@ -304,7 +302,9 @@ mod tests {
         let plan = plan(Facts::nvswitch(90, 8, 1));
         assert_eq!((plan.channels, plan.per_peer, plan.step), (32, 32, 512 * KIB));
         assert_eq!(plan.parts(0), 1);
-        assert_eq!(plan.parts(64 * KIB), 1);
+        // LL to 512 KiB: parts of 8 KiB at least.
+        assert_eq!([8, 16, 32, 64, 512].map(|kib| plan.parts(kib * KIB)), [1, 2, 4, 4, 4]);
+        assert!(plan.uses_ll(512 * KIB, true) && !plan.uses_ll(513 * KIB, true));
         assert_eq!(plan.parts(1 << 20), 4);
         assert_eq!(plan.parts(64 << 20), 4);
         assert_eq!(plan.parts(128 << 20), 8);

@@ -38,11 +38,19 @@ struct Passes {
     per_thread: f64,
     /// Threads of a full block.
     full: f64,
+    /// Whether threads go from pass to pass together, so that the rate is that of full passes and goes with their number.
+    whole: bool,
 }
 
 impl Passes {
-    const RING_LL: Self =
-        Self { step: Key::RingLlStep, thread: Key::RingLlThread, rate: Key::RingLlRate, per_thread: 8.0, full: 512.0 };
+    const RING_LL: Self = Self {
+        step: Key::RingLlStep,
+        thread: Key::RingLlThread,
+        rate: Key::RingLlRate,
+        per_thread: 8.0,
+        full: 512.0,
+        whole: true,
+    };
     const TREE_LL: Self =
         Self { step: Key::TreeLlStep, thread: Key::TreeLlThread, rate: Key::TreeLlRate, ..Self::RING_LL };
     const RING_LL128: Self = Self {
@@ -51,6 +59,7 @@ impl Passes {
         rate: Key::RingLl128Rate,
         per_thread: 24.0,
         full: 640.0,
+        whole: false,
     };
     const TREE_LL128: Self =
         Self { step: Key::TreeLl128Step, thread: Key::TreeLl128Thread, rate: Key::TreeLl128Rate, ..Self::RING_LL128 };
@@ -86,7 +95,8 @@ impl CallTiming<'_> {
             (Work::Ring | Work::Tree, None) => simple(copied()),
             // Peers on NVLink write the last step straight into the output buffer: only its arrival is waited for.
             (Work::DirectReceive, None) => simple(f64::INFINITY),
-            (Work::Ring | Work::DirectReceive, Some((ring, _))) => self.in_passes(ring, 1.0),
+            (Work::Ring, Some((ring, _))) => self.in_passes(ring, 1.0),
+            (Work::DirectReceive, Some((ring, _))) => self.in_passes(ring, 1.0).last_pass(),
             (Work::Tree, Some((_, tree))) => self.in_passes(tree, 1.0),
             (Work::Stage, _) if s.between_nodes => of_loop(Key::NvlsTreeLoop, Key::NvlsTreeRate),
             (Work::Stage, _) => of_loop(Key::NvlsLoop, Key::NvlsRate),
@@ -107,7 +117,11 @@ impl CallTiming<'_> {
                 // The 20 warps of a block are shared out evenly, whole warps at a time; a lone pair has ten each way.
                 let warps = (WARPS / (2 * u32::from(width.max(1)))).max(1);
                 if let Some((ring, _)) = passes {
-                    return self.in_passes(ring, f64::from(warps) / f64::from(WARPS / 2));
+                    // LL's passes are as long as the threads of a direction are many.
+                    let all = if ring.whole { WARPS } else { WARPS / 2 };
+                    let cost = self.in_passes(ring, f64::from(warps) / f64::from(all));
+                    let receives = matches!(work, Work::DirectPointToPoint { .. });
+                    return if receives { cost.last_pass() } else { cost };
                 }
                 // A single warp copies and signals in turn; a few do not yet fill what their block can move.
                 let lone = if warps == 1 { t.ask(Key::P2pLoneWarpShare) } else { 1.0 };
@@ -126,7 +140,8 @@ impl CallTiming<'_> {
             return cost;
         }
         let rate = self.timing.ask(if shared { Key::HostSharedRate } else { Key::HostRate });
-        Cost { per_byte: cost.per_byte.max(Rate::from_gbyte_f64(rate).ps_per_byte()), ..cost }
+        // The reads bound it, whatever is left for the last pass.
+        Cost { per_byte: cost.per_byte.max(Rate::from_gbyte_f64(rate).ps_per_byte()), whole: false, ..cost }
     }
 
     /// A fixed cost and a rate of data.
@@ -135,11 +150,14 @@ impl CallTiming<'_> {
     }
 
     /// LL and LL128: threads move 8 B or 24 B of data each in a pass, of which a full block's first costs `thread_us`
-    /// when all have work; beyond it data move at a rate. A step has `part` of the block's threads.
+    /// when all have work; beyond it data move at a rate. A step has `part` of the block's threads. In LL a pass (of the
+    /// line that a thread waits for, and hands on) takes its time however many threads take part, and few bytes of a last
+    /// pass as long as many: the rate is that of a full block.
     fn in_passes(&self, of: Passes, part: f64) -> Cost {
         let (t, threads) = (self.timing, f64::from(self.shape.threads));
         let pass = of.per_thread * threads * part * wire_factor(self.shape.protocol);
-        let first_us = t.ask(of.thread) * (threads / of.full).min(1.0);
+        let rate = t.ask(of.rate) * part * if of.whole { threads / of.full } else { 1.0 };
+        let first_us = t.ask(of.thread) * (threads * if of.whole { part } else { 1.0 } / of.full).min(1.0);
         let ps_per_byte = first_us * 1e6 / pass.max(1.0);
         Cost {
             fixed: t.span(of.step),
@@ -149,7 +167,8 @@ impl CallTiming<'_> {
             } else {
                 PsPerByte::FREE
             },
-            per_byte: self.per_byte(t.ask(of.rate) * part),
+            per_byte: self.per_byte(rate),
+            whole: of.whole,
         }
     }
 
@@ -246,5 +265,32 @@ mod tests {
         let all = ["p2p.lone_warp_share", "p2p.rate_gbps", "p2p.step_us", "p2p.warp_rate_gbps"];
         assert_eq!(asked(wide, simple, false), all);
         assert_eq!(asked(wide, Protocol::Ll128, false).len(), 3);
+    }
+
+    #[test]
+    fn passes_of_ll_are_whole_and_as_long_for_few_threads() {
+        let timing = Timing::builtin(100, "infiniband");
+        let call = |threads, protocol| {
+            timing.call(CallShape { protocol, threads, heads: 8, between_nodes: false, planned_gbps: 20.0 })
+        };
+        let us = |threads, work, data: u64| {
+            let cost = call(threads, Protocol::Ll).cost(work);
+            (cost.hold(2 * data) - cost.fixed).as_us()
+        };
+        let beyond = |threads, work, data| us(threads, work, data) - us(threads, work, 8 * u64::from(threads));
+        let pass = 4096.0 / 8.5e3;
+        for (threads, data, passes) in
+            [(512, 4096, 0.0), (512, 4112, 1.0), (512, 8192, 1.0), (256, 4096, 1.0), (256, 2064, 1.0)]
+        {
+            assert!((beyond(threads, Work::Ring, data) - passes * pass).abs() < 1e-3, "{threads} threads, {data} B");
+        }
+        // Who only receives is done a pass after the sender.
+        assert!(beyond(512, Work::DirectReceive, 1 << 20).abs() < 1e-3);
+        // A lone message has half of the block each way.
+        let lone = |bytes| us(640, Work::PointToPoint { width: 1 }, bytes);
+        assert!((lone(5120) - lone(2560) - pass).abs() < 1e-3);
+        // LL128 goes on byte by byte.
+        let cost = call(640, Protocol::Ll128).cost(Work::Ring);
+        assert!(cost.hold(20_000) < cost.hold(20_016));
     }
 }
