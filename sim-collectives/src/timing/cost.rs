@@ -96,7 +96,7 @@ impl CallTiming<'_> {
             // Peers on NVLink write the last step straight into the output buffer: only its arrival is waited for.
             (Work::DirectReceive, None) => simple(f64::INFINITY),
             (Work::Ring, Some((ring, _))) => self.in_passes(ring, 1.0),
-            (Work::DirectReceive, Some((ring, _))) => self.in_passes(ring, 1.0).last_pass(),
+            (Work::DirectReceive, Some((ring, _))) => self.received(ring, 1.0),
             (Work::Tree, Some((_, tree))) => self.in_passes(tree, 1.0),
             (Work::Stage, _) if s.between_nodes => of_loop(Key::NvlsTreeLoop, Key::NvlsTreeRate),
             (Work::Stage, _) => of_loop(Key::NvlsLoop, Key::NvlsRate),
@@ -119,9 +119,9 @@ impl CallTiming<'_> {
                 if let Some((ring, _)) = passes {
                     // LL's passes are as long as the threads of a direction are many.
                     let all = if ring.whole { WARPS } else { WARPS / 2 };
-                    let cost = self.in_passes(ring, f64::from(warps) / f64::from(all));
+                    let part = f64::from(warps) / f64::from(all);
                     let receives = matches!(work, Work::DirectPointToPoint { .. });
-                    return if receives { cost.last_pass() } else { cost };
+                    return if receives { self.received(ring, part) } else { self.in_passes(ring, part) };
                 }
                 // A single warp copies and signals in turn; a few do not yet fill what their block can move.
                 let lone = if warps == 1 { t.ask(Key::P2pLoneWarpShare) } else { 1.0 };
@@ -170,6 +170,12 @@ impl CallTiming<'_> {
             per_byte: self.per_byte(rate),
             whole: of.whole,
         }
+    }
+
+    /// A receive that hands on nothing. In LL it goes along with the sender's passes.
+    fn received(&self, of: Passes, part: f64) -> Cost {
+        let cost = self.in_passes(of, part);
+        if of.whole { cost.last_pass() } else { cost }
     }
 
     /// The cost of a wire byte at a rate of data.
