@@ -17,6 +17,7 @@ use fabricsim::fit::{self, Measured, Options};
 use fabricsim::scenario::Setting;
 use sim_collectives::Request;
 use sim_collectives::nccl::{Element, Reduction};
+use sim_collectives::timing::Parameter;
 use sim_core::units::{Bytes, Span};
 
 use crate::run::{Run, is_set, root};
@@ -68,17 +69,19 @@ fn fitted(runs: &[Run]) -> String {
     text
 }
 
-/// Median absolute errors by band.
-fn errors(run: &Run, settings: &[Setting]) -> String {
+/// Median absolute errors by band, and whether they are no test: some value had its cluster's part, or `fitted` says so.
+fn errors(run: &Run, settings: &[Setting], fitted: bool) -> String {
     let mut rows = run.played();
     rows.retain(|m| m.bytes <= SCORED);
-    let (_, rows, _) = score::play(run, settings, &rows);
+    let (_, rows, asked) = score::play(run, settings, &rows);
+    let part = |p: &Parameter| p.runs.iter().any(|from| run::clusters().get(from) == Some(&run.cluster));
+    let in_sample = if fitted || asked.iter().any(part) { " (in-sample)" } else { "" };
     let of = |band| {
         let errors = rows.iter().filter(|r| sim_report::compare::BandName::of(Bytes::new(r.measured.bytes)) == band);
         let figures = Figures::of(&errors.map(score::Row::error).collect::<Vec<_>>());
         figures.map_or_else(|| "–".to_owned(), |f| format!("{:.1}", f.absolute))
     };
-    BANDS.map(of).join(" / ")
+    BANDS.map(of).join(" / ") + in_sample
 }
 
 /// The lines of a fit.
@@ -91,7 +94,8 @@ fn lines((to, on): (&[&str], &[&str])) -> String {
     let mut w = String::new();
     for (i, id) in on.iter().enumerate() {
         let (run, first) = (named(id), if i == 0 { to.join(", ") } else { String::new() });
-        writeln!(w, "| {first} | {id} | {} | {} |", errors(&run, &[]), errors(&run, &with)).unwrap();
+        let fitted = to.iter().any(|id| named(id).cluster == run.cluster);
+        writeln!(w, "| {first} | {id} | {} | {} |", errors(&run, &[], false), errors(&run, &with, fitted)).unwrap();
     }
     w
 }
