@@ -141,7 +141,7 @@ fn pauses(xoff: u64, xon: u64) -> FlowControlSpec {
         headroom: 1 << 20,
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
-        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed: Freed::AtEnd,
     })
 }

@@ -1,6 +1,7 @@
 //! Who goes next at a port: classes by priority, then by weight; inputs by arrival or in turn.
 
 use super::Net;
+use super::counters::Tally;
 use super::flow_control::Place;
 use super::packet::{List, NONE, Packets};
 use super::spec::{Inputs, NetSpec};
@@ -10,6 +11,8 @@ use super::spec::{Inputs, NetSpec};
 pub(super) struct ClassQueue {
     /// Packets in order of arrival (or queue pairs in turn).
     pub(super) list: List,
+    /// At an endpoint: control packets that wait as data do, before the data.
+    pub(super) own: List,
     pub(super) bytes: u64,
     pub(super) packets: u32,
     /// With inputs in turn: the last of the circle of inputs that have some, plus one.
@@ -18,6 +21,7 @@ pub(super) struct ClassQueue {
     pub(super) deficit: u32,
     /// The packet in front had to wait for a credit.
     pub(super) waited: bool,
+    pub(super) tally: Tally,
 }
 
 /// A queue of an input at a port.
@@ -27,8 +31,8 @@ struct InputQueue {
     next: u32,
 }
 
-/// Queues per (port, class, input), where inputs take turns.
-#[derive(Clone, Debug)]
+/// Queues per (port, class, input), where inputs take turns; lines per (input, class), where heads block.
+#[derive(Clone, Debug, Default)]
 pub(super) struct InputQueues {
     queues: Vec<InputQueue>,
     /// First queue of each port.
@@ -36,13 +40,29 @@ pub(super) struct InputQueues {
     /// A link's number among those that end at its far node, and how many a port's near node has.
     order: Vec<u32>,
     degree: Vec<u32>,
+    /// With head-of-line blocking: per input and class what waits for the packet in front to leave.
+    lines: Vec<Line>,
+    classes: usize,
+}
+
+/// What has come over a link, of a class, while its first packet is queued or in service elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    waiting: List,
+    /// A packet of it is queued or in service.
+    busy: bool,
 }
 
 impl InputQueues {
     pub(super) fn new(spec: &NetSpec) -> Self {
-        let mut this = Self { queues: Vec::new(), first: Vec::new(), order: Vec::new(), degree: Vec::new() };
-        if spec.inputs == Inputs::Fifo {
-            return this;
+        let mut this = Self { classes: spec.classes.len(), ..Self::default() };
+        match spec.inputs {
+            Inputs::Fifo => return this,
+            Inputs::HeadOfLine => {
+                this.lines = vec![Line::default(); spec.ports.len() * spec.classes.len()];
+                return this;
+            }
+            Inputs::RoundRobin => {}
         }
         let mut inputs = vec![0u32; spec.endpoints.len()];
         for port in &spec.ports {
@@ -80,6 +100,39 @@ impl InputQueues {
             }
             queue.circle = at + 1;
         }
+    }
+
+    /// Whether heads of lines block what is behind them.
+    #[inline]
+    pub(super) fn block(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// Whether a packet has to wait in its input's line; if so, it does.
+    #[inline]
+    pub(super) fn waits(&mut self, place: Place, slot: u32, packets: &mut Packets) -> bool {
+        if self.lines.is_empty() {
+            return false;
+        }
+        let line = &mut self.lines[place.from as usize * self.classes + usize::from(place.class)];
+        if line.busy {
+            line.waiting.push(slot, packets);
+            return true;
+        }
+        line.busy = true;
+        false
+    }
+
+    /// The packet in front of an input's line has left; the next one, if there is one.
+    #[inline]
+    pub(super) fn next_in_line(&mut self, place: Place, packets: &Packets) -> Option<u32> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        let line = &mut self.lines[place.from as usize * self.classes + usize::from(place.class)];
+        let slot = line.waiting.pop(packets);
+        line.busy = slot != NONE;
+        line.busy.then_some(slot)
     }
 
     /// Calls `what` with every packet of a queue.
@@ -190,12 +243,15 @@ impl Net {
         }
     }
 
-    fn head_wire(&self, link: u32, class: u8) -> u32 {
+    /// Wire bytes of the packet whose turn it is in a class that has some.
+    pub(super) fn head_wire(&self, link: u32, class: u8) -> u32 {
         let queue = &self.queues[self.queue_at(link, class)];
-        if self.ports[link as usize].endpoint {
+        if !self.ports[link as usize].endpoint {
+            self.packets[self.inputs.peek(queue)].wire
+        } else if queue.own.head == NONE {
             self.next_wire(queue.list.head)
         } else {
-            self.packets[self.inputs.peek(queue)].wire
+            self.packets[queue.own.head].wire
         }
     }
 }

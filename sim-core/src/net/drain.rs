@@ -30,18 +30,13 @@ impl Net {
     /// What an endpoint asked for is at the port.
     pub(super) fn drained(&mut self, link: u32, asked: u32, now: Time, s: &mut impl Schedule) {
         let class = (asked % HOLD) as u8;
-        let port = &mut self.ports[link as usize];
-        let (bit, open) = (1u16 << class, port.stopped >> class & 1 == 0);
+        let (port, bit) = (&mut self.ports[link as usize], 1u16 << class);
         if asked < GO {
             port.drained |= bit;
-            if open {
-                self.held(link, class, now, s);
-            }
+            self.held(link, class, now, s);
         } else {
             port.drained &= !bit;
-            if open {
-                self.released(link, class, now);
-            }
+            self.released(link, class, now);
             self.kick(link, now, s);
         }
     }

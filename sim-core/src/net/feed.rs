@@ -65,7 +65,7 @@ impl Net {
             if state.end > 0 {
                 self.past.push(state.outcome);
             }
-            state.outcome = super::FlowOutcome { program, flow, ..super::FlowOutcome::default() };
+            state.outcome = super::FlowOutcome { qp, program, flow, ..super::FlowOutcome::default() };
         }
         free
     }

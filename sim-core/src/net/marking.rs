@@ -1,4 +1,4 @@
-//! Marking at egress: whether a packet is told that it met congestion.
+//! Marking at egress: whether a packet is told that it met congestion; and the draws of a network.
 
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,25 +6,34 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::Marking;
 use crate::random;
 
-/// The streams that marks are drawn from: one a link, made at its first draw.
+/// The streams that are drawn from: one a purpose and port, made at its first draw.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     seed: u64,
-    streams: Vec<Option<Xoshiro256PlusPlus>>,
+    marks: Vec<Option<Xoshiro256PlusPlus>>,
+    losses: Vec<Option<Xoshiro256PlusPlus>>,
 }
 
 impl Draws {
     pub(super) fn new(seed: u64, links: usize) -> Self {
-        Self { seed, streams: vec![None; links] }
+        Self { seed, marks: vec![None; links], losses: vec![None; links] }
     }
 
     #[inline]
-    fn next(&mut self, link: u32) -> u32 {
-        let seed = self.seed;
-        let stream = &mut self.streams[link as usize];
-        let stream = stream.get_or_insert_with(|| random::stream(seed, "mark", u64::from(link)));
-        (stream.next_u64() >> 32) as u32
+    fn mark(&mut self, link: u32) -> u32 {
+        draw(&mut self.marks[link as usize], self.seed, "mark", link)
     }
+
+    /// Thirty-two bits that decide whether a packet is lost behind a port.
+    pub(super) fn loss(&mut self, link: u32) -> u32 {
+        draw(&mut self.losses[link as usize], self.seed, "drop", link)
+    }
+}
+
+#[inline]
+fn draw(stream: &mut Option<Xoshiro256PlusPlus>, seed: u64, purpose: &str, entity: u32) -> u32 {
+    let stream = stream.get_or_insert_with(|| random::stream(seed, purpose, u64::from(entity)));
+    (stream.next_u64() >> 32) as u32
 }
 
 /// Whether a queue of `depth` wire bytes at `link` marks a packet; `credited` says that it did not wait for a credit.
@@ -39,7 +48,7 @@ pub(super) fn marks(marking: Marking, depth: u64, credited: bool, link: u32, dra
             let (kmin, kmax) = (u64::from(kmin), u64::from(kmax));
             depth > kmin
                 && (depth > kmax
-                    || u128::from(draws.next(link)) * u128::from(kmax - kmin)
+                    || u128::from(draws.mark(link)) * u128::from(kmax - kmin)
                         < u128::from(pmax) * u128::from(depth - kmin))
         }
         Marking::Root { threshold, victims } => depth > u64::from(threshold) && (credited || victims),

@@ -15,6 +15,7 @@ mod drain;
 mod feed;
 mod flow_control;
 mod marking;
+mod observe;
 mod packet;
 mod paths;
 pub mod plan;
@@ -22,6 +23,7 @@ mod port;
 mod qp;
 mod receive;
 mod recovery;
+mod roots;
 mod run;
 mod send;
 mod signals;
@@ -31,8 +33,10 @@ mod stall;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use counters::{FlowOutcome, NetOutcome, PortCounters, Totals};
+pub use counters::{FlowOutcome, NetOutcome, OCTAVES, PortCounters, Totals, octave};
+pub use observe::{FlowSeries, PortSeries, Series};
 pub use plan::{Drain, NetPlan};
+pub use roots::Victim;
 pub use run::PacketRun;
 
 use crate::event::{Phase, Word};
@@ -185,6 +189,12 @@ pub struct Net {
     routes: Vec<u32>,
     hops: paths::NextHops,
     counters: Vec<PortCounters>,
+    /// Per queue: ticks at each octave of depth.
+    histograms: Vec<[u64; OCTAVES]>,
+    /// Hops of control packets that queued as data.
+    control_queued: u64,
+    observer: observe::Observer,
+    lives: Vec<roots::Life>,
     totals: Totals,
     stall: stall::Stall,
     effects: Vec<Effect>,
@@ -201,6 +211,8 @@ const TIMEOUT: u32 = 2;
 const STALL: u32 = 3;
 /// A notice that was put off.
 const NOTICE: u32 = 4;
+/// The end of a storm.
+const STORM: u32 = 5;
 
 #[inline]
 const fn word(phase: Phase, link: u32, flow: u32) -> Word {
@@ -234,6 +246,10 @@ impl Net {
             routes: Vec::new(),
             hops: paths::NextHops::default(),
             counters: vec![PortCounters::default(); links * classes],
+            histograms: vec![[0; OCTAVES]; links * classes],
+            control_queued: 0,
+            observer: observe::Observer::new(&spec),
+            lives: Vec::new(),
             totals: Totals::default(),
             stall: stall::Stall::default(),
             effects: Vec::new(),
@@ -245,6 +261,12 @@ impl Net {
     /// An event that this network scheduled is due.
     #[inline]
     pub fn handle(&mut self, now: Time, word: Word, s: &mut impl Schedule) {
+        if now >= self.observer.due {
+            self.look(now);
+            while let Some(storm) = self.next_storm(now) {
+                self.begin_storm(storm, s);
+            }
+        }
         let (link, flow) = (word.link_id().0, word.flow_id().0);
         match word.phase() {
             Phase::Port if flow == SERVICE => self.service(link, now, s),
@@ -256,6 +278,7 @@ impl Net {
             Phase::Timer => match link {
                 RATE_TIMER => self.rate_timer(flow, now, s),
                 TIMEOUT => self.timeout(flow, now, s),
+                STORM => self.end_storm(flow, now, s),
                 NOTICE => self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s),
                 _ => self.check_stall(now, s),
             },
@@ -287,6 +310,12 @@ impl Net {
     #[must_use]
     pub fn is_deadlocked(&self) -> bool {
         !self.stall.cycle.is_empty()
+    }
+
+    /// Whether nothing has arrived for as long as is allowed ([`NetSpec::no_progress`]).
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.stall.stuck
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::flow_control::{Admit, Place};
 use super::packet::{Kind, List, MARKED, NONE};
-use super::spec::{MarkAt, Marking, NetSpec};
+use super::spec::{Control, MarkAt, Marking, NetSpec};
 use super::{Net, SERVICE, Schedule, marking, word};
 use crate::event::Phase;
 use crate::network::Forwarding;
@@ -44,8 +44,12 @@ pub(super) struct Port {
     pub(super) given_up: u16,
     /// The class whose turn it is among equals.
     pub(super) turn: u8,
+    /// Packets are lost on its wire.
+    pub(super) loses: bool,
     /// Packets until the next one is lost.
     pub(super) until_loss: u32,
+    /// Wire bytes of control packets that went before all others.
+    pub(super) control: u64,
 }
 
 impl Port {
@@ -78,7 +82,9 @@ impl Port {
             drained: 0,
             given_up: 0,
             turn: 0,
+            loses: port.lose_every != 0 || port.lose_per_2_32 != 0,
             until_loss: port.lose_every,
+            control: 0,
         }
     }
 
@@ -93,21 +99,27 @@ impl Net {
     ///
     /// With `u = min(cost, hold)`: `start = max(now, free)`, `free = start + cost`, the head arrives at `start + u + α`, the
     /// tail at `max(free, tail_in + u) + α`. What goes to an endpoint arrives with its tail.
-    #[inline]
+    #[inline(always)]
     fn cross(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) -> Time {
         let port = &mut self.ports[link as usize];
         let packet = &mut self.packets[slot];
         let cost = port.cost(packet.wire);
         let held = cost.min(port.hold);
         let start = now.max(port.free);
-        port.free = start + cost;
-        let free = port.free;
+        let free = start + cost;
+        port.free = free;
         packet.tail = free.max(packet.tail + held) + port.latency;
         packet.at += 1;
         packet.left -= 1;
         packet.from = link;
+        packet.next = NONE;
         let at = if port.last { packet.tail } else { start + (held + port.latency) };
-        port.pipe.push(slot, &mut self.packets);
+        let tail = core::mem::replace(&mut port.pipe.tail, slot);
+        if port.pipe.head == NONE {
+            port.pipe.head = slot;
+        } else {
+            self.packets[tail].next = slot;
+        }
         s.at(at, word(Phase::Arrival, link, 0));
         free
     }
@@ -116,18 +128,44 @@ impl Net {
     #[inline]
     pub(super) fn express(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) {
         self.totals.control_hops += 1;
+        self.ports[link as usize].control += u64::from(self.packets[slot].wire);
         self.cross(link, slot, now, s);
+    }
+
+    /// A control packet sets out from an endpoint.
+    #[inline]
+    pub(super) fn send_off(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) {
+        match self.spec.control {
+            Control::Express => self.express(link, slot, now, s),
+            Control::Class(class) => {
+                self.packets[slot].class = class;
+                let at = self.queue_at(link, class);
+                self.queues[at].own.push(slot, &mut self.packets);
+                self.ports[link as usize].ready |= 1 << class;
+                self.kick(link, now, s);
+            }
+        }
+    }
+
+    /// An endpoint's port takes a control packet that waits as data do.
+    fn next_control(&mut self, link: u32, class: u8, at: usize) -> u32 {
+        let queue = &mut self.queues[at];
+        let slot = queue.own.pop(&self.packets);
+        if queue.own.head == NONE && queue.list.head == NONE {
+            self.ports[link as usize].ready &= !(1 << class);
+        }
+        slot
     }
 
     /// A packet is at the end of `link`.
     #[inline]
     pub(super) fn arrive(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
         let port = &mut self.ports[link as usize];
-        let slot = port.pipe.pop(&self.packets);
-        let far = port.far;
+        let slot = port.pipe.head;
         let packet = &self.packets[slot];
+        port.pipe.head = packet.next;
         let (kind, left, class, wire, at) = (packet.kind, packet.left, packet.class, packet.wire, packet.at);
-        if kind != Kind::Data {
+        if kind != Kind::Data && self.spec.control == Control::Express {
             if left == 0 {
                 self.control_arrived(slot, now, s);
             } else {
@@ -135,27 +173,51 @@ impl Net {
             }
             return;
         }
-        if port.until_loss != 0 {
-            port.until_loss -= 1;
-            if port.until_loss == 0 {
-                port.until_loss = self.spec.ports[link as usize].lose_every;
-                self.totals.lost += 1;
-                // Its room at the far end was taken when it left, and is free again.
-                self.free_unseen(Place { node: far, from: link, class }, wire, now, s);
-                self.packets.give(slot);
-                return;
-            }
+        let place = Place { node: port.far, from: link, class };
+        if port.loses && kind == Kind::Data && self.is_lost(link, class) {
+            // Its room at the far end was taken when it left, and is free again.
+            self.free_unseen(place, wire, now, s);
+            self.packets.give(slot);
+            return;
         }
-        let place = Place { node: far, from: link, class };
         if left == 0 {
             if self.scheme.counts_endpoints() {
                 self.free_unseen(place, wire, now, s);
             }
-            self.data_arrived(slot, now, s);
+            if kind == Kind::Data {
+                self.data_arrived(slot, now, s);
+            } else {
+                self.control_arrived(slot, now, s);
+            }
             return;
         }
-        let next = self.next_link(slot, far, now);
-        self.enqueue(next, slot, place, wire, now, s);
+        self.enter(slot, place, wire, now, s);
+    }
+
+    /// Whether the wire loses a packet.
+    #[cold]
+    fn is_lost(&mut self, link: u32, class: u8) -> bool {
+        let port = &mut self.ports[link as usize];
+        let spec = &self.spec.ports[link as usize];
+        let mut lost = false;
+        if spec.lose_every != 0 {
+            port.until_loss -= 1;
+            if port.until_loss == 0 {
+                port.until_loss = spec.lose_every;
+                lost = true;
+            }
+        }
+        if spec.lose_per_2_32 != 0 {
+            // The largest share stands for all.
+            let share = spec.lose_per_2_32;
+            lost |= self.draws.loss(link) < share || share == u32::MAX;
+        }
+        if lost {
+            self.totals.lost += 1;
+            let at = self.queue_at(link, class);
+            self.counters[at].lost += 1;
+        }
+        lost
     }
 
     /// A packet that takes no room at a node gives back what it took in the port's view.
@@ -168,14 +230,15 @@ impl Net {
         }
     }
 
-    /// A data packet asks for room at a node, and joins the queue of its next port.
+    /// A data packet asks for room at a node.
     #[inline]
-    fn enqueue(&mut self, next: u32, slot: u32, place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
+    fn enter(&mut self, slot: u32, place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
+        let next = self.next_link(slot, place.node, now);
         let at = self.queue_at(next, place.class);
         let depth = self.queues[at].bytes;
         if self.ports[next as usize].given_up >> place.class & 1 != 0 {
             self.totals.watchdog_drops += 1;
-            self.counters[at].drops += 1;
+            self.counters[at].watchdog_drops += 1;
             self.free_unseen(place, wire, now, s);
             self.packets.give(slot);
             return;
@@ -187,29 +250,59 @@ impl Net {
                 self.totals.drops += 1;
                 self.totals.headroom_drops += u64::from(fault);
                 self.counters[at].drops += 1;
+                self.counters[at].headroom_drops += u64::from(fault);
                 self.packets.give(slot);
                 return;
             }
         }
+        if self.inputs.waits(place, slot, &mut self.packets) {
+            return;
+        }
+        self.join(next, at, slot, place, wire, now);
+        self.kick(next, now, s);
+    }
+
+    /// A packet that has room joins the queue of its next port.
+    #[inline]
+    fn join(&mut self, next: u32, at: usize, slot: u32, place: Place, wire: u32, now: Time) {
+        let depth = self.queues[at].bytes;
         if let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking {
             self.mark(slot, next, place.class, depth, true);
         }
-        let counters = &mut self.counters[at];
-        counters.depth(depth, now);
-        counters.peak = counters.peak.max(depth + u64::from(wire));
         let queue = &mut self.queues[at];
+        queue.tally.pass(depth, now, &mut self.histograms[at]);
         queue.bytes = depth + u64::from(wire);
+        queue.tally.peak = queue.tally.peak.max(queue.bytes);
         queue.packets += 1;
         self.inputs.push(queue, next, place, slot, &mut self.packets);
         self.ports[next as usize].ready |= 1 << place.class;
-        self.kick(next, now, s);
+    }
+
+    /// A packet that came over an input has left or was dropped: the next of the input's line joins a queue.
+    #[cold]
+    pub(super) fn advance(&mut self, place: Place, now: Time, s: &mut impl Schedule) {
+        while let Some(slot) = self.inputs.next_in_line(place, &self.packets) {
+            let next = self.next_link(slot, place.node, now);
+            let (at, wire) = (self.queue_at(next, place.class), self.packets[slot].wire);
+            if self.ports[next as usize].given_up >> place.class & 1 == 0 {
+                self.join(next, at, slot, place, wire, now);
+                self.kick(next, now, s);
+                return;
+            }
+            self.totals.watchdog_drops += 1;
+            self.counters[at].watchdog_drops += 1;
+            self.packets.give(slot);
+            if let Some(signal) = self.scheme.release(place, wire) {
+                self.tell(signal, now, s);
+            }
+        }
     }
 
     fn mark(&mut self, slot: u32, link: u32, class: u8, depth: u64, credited: bool) {
         let marking = self.spec.classes[class as usize].marking;
         if marking::marks(marking, depth, credited, link, &mut self.draws) {
             let packet = &mut self.packets[slot];
-            if packet.flags & MARKED == 0 {
+            if packet.flags & MARKED == 0 && packet.kind == Kind::Data {
                 packet.flags |= MARKED;
                 self.totals.marks += 1;
                 let at = self.queue_at(link, class);
@@ -240,59 +333,76 @@ impl Net {
         self.serve(link, now, s);
     }
 
+    /// The packet in service has left: what it took is released.
     #[inline]
-    fn serve(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
+    fn gone(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
         let port = &mut self.ports[link as usize];
-        // What has left is released first.
-        if port.done <= now {
-            port.done = Time::MAX;
-            if port.from != NONE {
-                let place = Place { node: port.near, from: port.from, class: port.class };
-                let wire = port.wire;
-                if let Some(signal) = self.scheme.release(place, wire) {
-                    self.tell(signal, now, s);
-                }
-            }
+        port.done = Time::MAX;
+        if port.from == NONE {
+            return;
         }
-        let port = &self.ports[link as usize];
+        let place = Place { node: port.near, from: port.from, class: port.class };
+        let wire = port.wire;
+        if !self.scheme.frees_at_start()
+            && let Some(signal) = self.scheme.release(place, wire)
+        {
+            self.tell(signal, now, s);
+        }
+        if self.inputs.block() {
+            self.advance(place, now, s);
+        }
+    }
+
+    fn serve(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
+        if self.ports[link as usize].done <= now {
+            self.gone(link, now, s);
+        }
+        let port = &mut self.ports[link as usize];
         let may = port.ready & !(port.stopped | port.drained);
         // A service that was called for meanwhile will find what there is.
         if may == 0 || port.scheduled {
             return;
         }
         if port.free > now + port.full {
-            let free = port.free;
-            self.ports[link as usize].scheduled = true;
-            s.at(free, word(Phase::Port, link, SERVICE));
+            port.scheduled = true;
+            s.at(port.free, word(Phase::Port, link, SERVICE));
             return;
         }
-        let endpoint = port.endpoint;
-        let Some(class) = self.choose_class(link, may) else { return };
-        let at = self.queue_at(link, class);
-        let head = if endpoint {
-            self.next_wire(self.queues[at].list.head)
+        let (endpoint, near) = (port.endpoint, port.near);
+        let class = if may & (may - 1) == 0 {
+            may.trailing_zeros() as u8
+        } else if let Some(class) = self.choose_class(link, may) {
+            class
         } else {
-            self.packets[self.inputs.peek(&self.queues[at])].wire
+            return;
         };
-        if !self.scheme.may_send(link, class, head) && !self.catch_up(link, class, head, now, s) {
-            self.ports[link as usize].stopped |= 1 << class;
-            self.counters[at].waits += 1;
-            self.held(link, class, now, s);
+        let at = self.queue_at(link, class);
+        if self.scheme.counts_endpoints() && !self.is_credited(link, class, at, now, s) {
             // Another class may still go.
             self.serve(link, now, s);
             return;
         }
-        let slot = if endpoint { self.next_packet(link, class, now, s) } else { self.dequeue(link, class, now) };
+        let slot = if !endpoint {
+            self.dequeue(link, class, at, now)
+        } else if self.queues[at].own.head == NONE {
+            self.next_packet(link, class, now, s)
+        } else {
+            self.next_control(link, class, at)
+        };
         let packet = &self.packets[slot];
-        let (mut from, wire) = (packet.from, packet.wire);
-        self.scheme.depart(link, class, wire);
+        let (from, wire) = (packet.from, packet.wire);
+        if packet.kind != Kind::Data {
+            self.control_queued += 1;
+        }
         if from != NONE && self.scheme.frees_at_start() {
-            let place = Place { node: self.ports[link as usize].near, from, class };
+            let place = Place { node: near, from, class };
             if let Some(signal) = self.scheme.release(place, wire) {
                 self.tell(signal, now, s);
             }
-            from = NONE;
         }
+        let tally = &mut self.queues[at].tally;
+        tally.bytes += u64::from(wire);
+        tally.packets += 1;
         let free = self.cross(link, slot, now, s);
         let port = &mut self.ports[link as usize];
         port.from = from;
@@ -301,18 +411,26 @@ impl Net {
         port.done = free;
         port.scheduled = true;
         s.at(free, word(Phase::Port, link, SERVICE));
-        let counters = &mut self.counters[at];
-        counters.bytes += u64::from(wire);
-        counters.packets += 1;
-        self.totals.data_hops += 1;
+    }
+
+    /// Whether the packet in front of a class may leave for the buffer behind the port; if so, it is taken to leave.
+    fn is_credited(&mut self, link: u32, class: u8, at: usize, now: Time, s: &mut impl Schedule) -> bool {
+        let wire = self.head_wire(link, class);
+        if self.scheme.may_send(link, class, wire) || self.catch_up(link, class, wire, now, s) {
+            self.scheme.depart(link, class, wire);
+            return true;
+        }
+        self.ports[link as usize].stopped |= 1 << class;
+        self.counters[at].waits += 1;
+        self.held(link, class, now, s);
+        false
     }
 
     /// Takes the packet whose turn it is out of a queue.
     #[inline]
-    pub(super) fn dequeue(&mut self, link: u32, class: u8, now: Time) -> u32 {
-        let at = self.queue_at(link, class);
+    pub(super) fn dequeue(&mut self, link: u32, class: u8, at: usize, now: Time) -> u32 {
         let queue = &mut self.queues[at];
-        let depth = queue.bytes;
+        queue.tally.pass(queue.bytes, now, &mut self.histograms[at]);
         let slot = self.inputs.pop(queue, &self.packets);
         queue.bytes -= u64::from(self.packets[slot].wire);
         queue.packets -= 1;
@@ -321,9 +439,10 @@ impl Net {
             queue.deficit = 0;
             self.ports[link as usize].ready &= !(1 << class);
         }
-        self.counters[at].depth(depth, now);
         match self.spec.classes[class as usize].marking {
-            Marking::Red { at: MarkAt::Dequeue, .. } => self.mark(slot, link, class, left, true),
+            Marking::Red { at: MarkAt::Dequeue, kmin, .. } if left > u64::from(kmin) => {
+                self.mark(slot, link, class, left, true);
+            }
             Marking::Root { .. } => {
                 let credited = !core::mem::take(&mut self.queues[at].waited);
                 self.mark(slot, link, class, left, credited);

@@ -178,9 +178,10 @@ impl Net {
             flowlet: super::paths::Flowlet::default(),
             how,
             rate,
-            outcome: super::FlowOutcome::default(),
+            outcome: super::FlowOutcome { qp: self.qps.len() as u32, ..super::FlowOutcome::default() },
         });
         self.messages.push(Messages::default());
+        self.lives.push(super::roots::Life::default());
         Ok(self.qps.len() as u32 - 1)
     }
 
@@ -209,6 +210,8 @@ impl Net {
             state.progress = now;
             state.rate.start(now);
             state.pace = state.rate.pace();
+            self.observer.progress = self.observer.progress.max(now);
+            self.life_begins(qp, now);
         }
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);

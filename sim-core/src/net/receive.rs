@@ -21,6 +21,7 @@ impl Net {
         }
         let messages = &mut self.messages[qp as usize];
         let state = &mut self.qps[qp as usize];
+        self.observer.progress = now;
         state.outcome.marked += u64::from(marked);
         state.outcome.arrived += 1;
         let expected = state.expected;
@@ -127,12 +128,16 @@ impl Net {
     ) {
         let state = &mut self.qps[qp as usize];
         let (at, left, class) = (state.back, state.back_hops, state.how.class);
-        state.outcome.notices += u64::from(kind == Kind::Notice);
+        if kind == Kind::Notice {
+            state.outcome.notices += 1;
+            let first = self.routes[at as usize] as usize * usize::from(self.classes);
+            self.counters[first + usize::from(class)].notices += 1;
+        }
         let wire = self.spec.control_size;
         let packet =
             Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags: 0, left, marked };
         let slot = self.packets.take(packet);
-        self.express(self.routes[at as usize], slot, now, s);
+        self.send_off(self.routes[at as usize], slot, now, s);
     }
 
     /// A control packet is at the sending end.
@@ -193,8 +198,11 @@ impl Net {
             state.rate.on_ack(now, &ack);
         }
         if state.una >= state.end {
-            self.busy -= u32::from(news);
             state.rate.stop(now);
+            if news {
+                self.busy -= 1;
+                self.life_ends(qp, now);
+            }
             return;
         }
         if marked > 0 && state.how.notice == Notice::Echo {

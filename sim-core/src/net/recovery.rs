@@ -120,7 +120,7 @@ impl Net {
             }
             self.queues[at].list.head = ring.first().copied().unwrap_or(super::packet::NONE);
             self.queues[at].list.tail = ring.last().copied().unwrap_or(super::packet::NONE);
-            if ring.is_empty() {
+            if ring.is_empty() && self.queues[at].own.head == super::packet::NONE {
                 self.ports[port as usize].ready &= !(1 << class);
             }
         }

@@ -26,19 +26,14 @@ use crate::units::Time;
 ///     twin,
 ///     forwarding: Forwarding::StoreAndForward,
 ///     lose_every: 0,
+///     lose_per_2_32: 0,
 /// };
 /// let spec = NetSpec {
-///     seed: 1,
-///     mtu: 4096,
 ///     overhead: 64,
 ///     control_size: 64,
 ///     endpoints: vec![true, true, false],
 ///     ports: vec![port(0, 2, 1), port(2, 0, 0), port(1, 2, 3), port(2, 1, 2)],
-///     classes: vec![ClassSpec { priority: 0, weight: 1, lossless: true, marking: Marking::Off }],
-///     flow_control: FlowControlSpec::Unlimited,
-///     inputs: Inputs::Fifo,
-///     stall_check: Span::from_us(1000),
-///     watchdog: None,
+///     ..NetSpec::default()
 /// };
 /// let mut run = PacketRun::<sim_core::queue::radix::RadixStore>::new(spec).unwrap();
 /// let flow = run.open(&[0, 3], &[2, 1], FlowSpec::default(), AnyRateControl::default()).unwrap();
@@ -109,7 +104,7 @@ impl<S: Store> PacketRun<S> {
                     told(self, effect);
                 }
             }
-            if self.net.is_deadlocked() {
+            if self.net.is_deadlocked() || self.net.is_stuck() {
                 return true;
             }
         }

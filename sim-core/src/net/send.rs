@@ -30,7 +30,7 @@ impl Net {
             state.armed = Time::MAX;
             return false;
         }
-        let window = state.rate.window();
+        let window = state.rate.window().min(state.how.window);
         if window != u64::MAX {
             let out = u64::from(state.nxt - state.una) * full;
             if out > 0 && out + full > window {

@@ -3,20 +3,40 @@
 use std::collections::VecDeque;
 
 use super::flow_control::{Scheme, Signal, Tell};
-use super::{EXPIRY, Net, SIGNAL, Schedule, word};
+use super::spec::{FlowControlSpec, Storm};
+use super::{EXPIRY, Net, PortCounters, SIGNAL, STORM, Schedule, word};
 use crate::event::Phase;
-use crate::units::Time;
+use crate::units::{Bytes, Span, Time};
 
 /// What is on its way to a port, in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Told {
     queue: VecDeque<(Time, u8, Tell)>,
     /// An event is set for the first credit.
     called: bool,
     /// Since when classes are held, in order of the expiries that are due.
     expiries: VecDeque<(Time, u8)>,
-    /// Since when each class is held.
+    /// Since when each class is held; [`Time::MAX`]: it is not.
     since: [Time; super::spec::MOST_CLASSES],
+    /// Since when the far end asks for a pause of each class.
+    asked: [Time; super::spec::MOST_CLASSES],
+    /// Classes that a faulty device holds, and those that frames have paused.
+    stormed: u16,
+    paused: u16,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            called: false,
+            expiries: VecDeque::new(),
+            since: [Time::MAX; super::spec::MOST_CLASSES],
+            asked: [Time::ZERO; super::spec::MOST_CLASSES],
+            stormed: 0,
+            paused: 0,
+        }
+    }
 }
 
 impl Net {
@@ -30,6 +50,9 @@ impl Net {
         }
         let at =
             signal.acts_after.map_or_else(|| start.max(wire.free) + (wire.latency + signal.extra), |after| now + after);
+        if !matches!(signal.tell, Tell::Credit(_)) {
+            self.count_pause(&signal, now);
+        }
         let told = &mut self.told[signal.port as usize];
         // Frames of one wire arrive in the order in which they left.
         let at = told.queue.back().map_or(at, |(last, ..)| at.max(*last));
@@ -44,6 +67,33 @@ impl Net {
             }
         } else {
             s.at(at, word(Phase::Port, signal.port, SIGNAL));
+        }
+    }
+
+    /// Books what a node has asked of a port, and how often it had to ask again.
+    fn count_pause(&mut self, signal: &Signal, now: Time) {
+        let at = self.queue_at(signal.port, signal.class);
+        let asked = &mut self.told[signal.port as usize].asked[usize::from(signal.class)];
+        if signal.tell == Tell::Pause {
+            *asked = now;
+            self.counters[at].asked += 1;
+            return;
+        }
+        let lasted = now.since(*asked);
+        let mut counters = self.counters[at];
+        self.book_pause(signal.port, lasted, &mut counters);
+        self.counters[at] = counters;
+    }
+
+    fn book_pause(&self, link: u32, lasted: Span, counters: &mut PortCounters) {
+        counters.asked_for += lasted;
+        if let FlowControlSpec::Shared(shared) = &self.spec.flow_control
+            && shared.pause.quanta > 0
+        {
+            // A quantum is 512 bit times; a frame follows at half of what the last one asked for.
+            let quantum = self.ports[link as usize].cost.cost(Bytes::new(64)).as_ps();
+            let half = (quantum * u64::from(shared.pause.quanta) / 2).max(1);
+            counters.refreshes += lasted.as_ps() / half;
         }
     }
 
@@ -76,9 +126,8 @@ impl Net {
             told.queue.pop_front();
         }
         let port = &mut self.ports[link as usize];
-        let opened = port.stopped & heard;
-        port.stopped &= !heard;
-        let opened = opened & !port.drained;
+        let opened = port.stopped & heard & !self.told[link as usize].stormed;
+        port.stopped &= !opened;
         for class in (0..self.classes).filter(|class| opened >> class & 1 != 0) {
             self.released(link, class, now);
         }
@@ -105,6 +154,10 @@ impl Net {
         let Some((_, class, tell)) = told.queue.pop_front() else { return };
         let bit = 1 << class;
         let port = &mut self.ports[link as usize];
+        told.paused = if tell == Tell::Pause { told.paused | bit } else { told.paused & !bit };
+        if told.stormed & bit != 0 {
+            return;
+        }
         if tell == Tell::Pause {
             if port.stopped & bit == 0 {
                 port.stopped |= bit;
@@ -125,6 +178,9 @@ impl Net {
         let at = self.queue_at(link, class);
         self.queues[at].waited = true;
         let told = &mut self.told[link as usize];
+        if told.since[class as usize] != Time::MAX {
+            return;
+        }
         told.since[class as usize] = now;
         if let Some(after) = self.spec.watchdog {
             told.expiries.push_back((now, class));
@@ -133,10 +189,29 @@ impl Net {
         self.call_stall_check(now, s);
     }
 
+    /// A class at a port is held no longer, unless it is for another reason.
     pub(super) fn released(&mut self, link: u32, class: u8, now: Time) {
-        let at = self.queue_at(link, class);
+        let (at, port) = (self.queue_at(link, class), &self.ports[link as usize]);
+        let since = &mut self.told[link as usize].since[class as usize];
+        if (port.stopped | port.drained) >> class & 1 == 0 && *since != Time::MAX {
+            self.counters[at].held += now.since(*since);
+            *since = Time::MAX;
+        }
+    }
+
+    /// How long a class of a port has been held until `now`.
+    pub(super) fn held_until(&self, link: u32, class: u8, now: Time) -> Span {
+        let held = self.counters[self.queue_at(link, class)].held;
         let since = self.told[link as usize].since[class as usize];
-        self.counters[at].held += now.since(since);
+        if since == Time::MAX { held } else { held + now.since(since) }
+    }
+
+    /// Adds what is asked of a port and goes on.
+    pub(super) fn asked_until(&self, link: u32, class: u8, now: Time, counters: &mut PortCounters) {
+        if self.scheme.is_asking(link, class) {
+            let asked = self.told[link as usize].asked[usize::from(class)];
+            self.book_pause(link, now.since(asked), counters);
+        }
     }
 
     /// A class was held for as long as the watchdog lets it: it drops what it has until it is released.
@@ -150,36 +225,55 @@ impl Net {
         port.given_up |= 1 << class;
         let at = self.queue_at(link, class);
         while self.queues[at].packets > 0 {
-            let slot = self.dequeue(link, class, now);
+            let slot = self.dequeue(link, class, at, now);
             let (from, wire) = (self.packets[slot].from, self.packets[slot].wire);
             self.totals.watchdog_drops += 1;
-            self.counters[at].drops += 1;
+            self.counters[at].watchdog_drops += 1;
             self.packets.give(slot);
             let place = super::flow_control::Place { node: self.ports[link as usize].near, from, class };
             if let Some(signal) = self.scheme.release(place, wire) {
                 self.tell(signal, now, s);
+            }
+            if self.inputs.block() {
+                self.advance(place, now, s);
             }
         }
     }
 
     /// Holds a class of a port for ever, as a faulty device at its far end would.
     pub fn storm(&mut self, link: u32, class: u8, now: Time, s: &mut impl Schedule) {
+        self.begin_storm(Storm { port: link, class, from: now, until: Time::MAX }, s);
+    }
+
+    /// A faulty device begins to hold a port.
+    pub(super) fn begin_storm(&mut self, storm: Storm, s: &mut impl Schedule) {
+        let (link, class) = (storm.port, storm.class);
+        self.told[link as usize].stormed |= 1 << class;
         if self.ports[link as usize].stopped >> class & 1 == 0 {
             self.ports[link as usize].stopped |= 1 << class;
-            self.held(link, class, now, s);
+            let at = self.queue_at(link, class);
+            self.counters[at].pauses += 1;
+            self.held(link, class, storm.from, s);
+        }
+        if storm.until < Time::MAX {
+            s.at(storm.until, word(Phase::Timer, STORM, self.queue_at(link, class) as u32));
         }
     }
 
-    /// Books what is held at the end of a run.
-    pub(super) fn close_holds(&mut self, now: Time) {
-        for link in 0..self.ports.len() as u32 {
-            for class in 0..self.classes {
-                let port = &self.ports[link as usize];
-                if (port.stopped | port.drained) >> class & 1 != 0 {
-                    self.released(link, class, now);
-                    self.told[link as usize].since[class as usize] = now;
-                }
-            }
+    /// A faulty device lets go of a port.
+    pub(super) fn end_storm(&mut self, queue: u32, now: Time, s: &mut impl Schedule) {
+        let classes = u32::from(self.classes);
+        let (link, class) = (queue / classes, (queue % classes) as u8);
+        let bit = 1 << class;
+        let told = &mut self.told[link as usize];
+        told.stormed &= !bit;
+        if told.paused & bit != 0 {
+            return;
         }
+        let port = &mut self.ports[link as usize];
+        port.stopped &= !bit;
+        port.given_up &= !bit;
+        self.released(link, class, now);
+        self.kick(link, now, s);
     }
 }

@@ -5,12 +5,13 @@
 
 use super::SpecError;
 use crate::network::Forwarding;
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bytes, Rate, Span, Time};
 
 /// Most traffic classes of data.
 pub const MOST_CLASSES: usize = 8;
 
-/// A packet network.
+/// A packet network. The default has no node and one lossless class; `NetSpec { ports, .., ..NetSpec::default() }` names
+/// what differs.
 #[derive(Clone, Debug)]
 pub struct NetSpec {
     /// Seed of all draws.
@@ -35,6 +36,111 @@ pub struct NetSpec {
     pub stall_check: Span,
     /// How long a port may be held before what it queues is dropped until it is released; `None`: for ever.
     pub watchdog: Option<Span>,
+    /// After how long without a packet that arrives, although there is something to send, the run is given up; `None`:
+    /// never.
+    pub no_progress: Option<Span>,
+    /// Full packets that move as one. Marks are drawn for each of them; a pause takes effect where a unit ends.
+    pub grain: u32,
+    /// Whether control packets go before all data, or wait in a class of data as others do.
+    pub control: Control,
+    /// Buffers of single nodes that differ from what [`SharedSpec`] says.
+    pub buffers: Vec<NodeBuffer>,
+    /// Devices that pause the port that feeds them.
+    pub storms: Vec<Storm>,
+    /// What receivers grant to the queue pairs that ask ([`Receiver`](crate::rate_control::Receiver)).
+    pub grants: Option<GrantSpec>,
+    /// What is recorded beside the counters.
+    pub observe: Observe,
+}
+
+impl Default for NetSpec {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            mtu: 4096,
+            overhead: 82,
+            control_size: 86,
+            endpoints: Vec::new(),
+            ports: Vec::new(),
+            classes: vec![ClassSpec { priority: 0, weight: 1, lossless: true, marking: Marking::Off }],
+            flow_control: FlowControlSpec::Unlimited,
+            inputs: Inputs::Fifo,
+            stall_check: Span::from_us(1_000),
+            watchdog: None,
+            no_progress: None,
+            grain: 1,
+            control: Control::Express,
+            buffers: Vec::new(),
+            storms: Vec::new(),
+            grants: None,
+            observe: Observe::default(),
+        }
+    }
+}
+
+/// Who control packets (acknowledgements, reports of gaps, notices, grants) wait for. Pause frames and credits always go
+/// first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// Nobody: before all data, never held, no buffer taken.
+    #[default]
+    Express,
+    /// They are packets of this class, before the data of it at endpoints, and paused and dropped as such.
+    Class(u8),
+}
+
+/// The shared buffer of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeBuffer {
+    /// The node.
+    pub node: u32,
+    /// Its bytes.
+    pub size: u64,
+    /// The share of its free bytes that an input may have ([`Threshold::Dynamic`]), in 2⁻¹⁶.
+    pub alpha: u64,
+}
+
+/// A device that pauses a class of the port that feeds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storm {
+    /// The port that is paused.
+    pub port: u32,
+    /// The class.
+    pub class: u8,
+    /// From when on.
+    pub from: Time,
+    /// Until when; [`Time::MAX`]: for ever.
+    pub until: Time,
+}
+
+/// Admission by receivers: a queue pair asks for what it has to send, and each endpoint grants in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantSpec {
+    /// Payload bytes that an endpoint has granted at once and not received.
+    pub budget: u64,
+    /// Payload bytes of a grant.
+    pub unit: u64,
+}
+
+/// What is recorded beside the counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observe {
+    /// From when on depths of queues are counted.
+    pub from: Time,
+    /// Until when, and the last sample of a series.
+    pub to: Time,
+    /// Time between two samples; zero: no series.
+    pub interval: Span,
+    /// Ports whose queues are sampled.
+    pub ports: Vec<u32>,
+    /// Queue pairs that are sampled.
+    pub flows: Vec<u32>,
+}
+
+impl Default for Observe {
+    fn default() -> Self {
+        Self { from: Time::ZERO, to: Time::MAX, interval: Span::ZERO, ports: Vec::new(), flows: Vec::new() }
+    }
 }
 
 /// A port.
@@ -54,6 +160,8 @@ pub struct PortSpec {
     pub forwarding: Forwarding,
     /// Every so manieth data packet is lost on the wire; 0: none.
     pub lose_every: u32,
+    /// The probability that a data packet is lost on the wire, in 2⁻³².
+    pub lose_per_2_32: u32,
 }
 
 /// A class of data.
@@ -113,6 +221,9 @@ pub enum Inputs {
     Fifo,
     /// One packet of each input that has some, in turn.
     RoundRobin,
+    /// In order of arrival; a packet waits in its input, with those of its class behind it, until the one before it there
+    /// has left.
+    HeadOfLine,
 }
 
 /// What keeps buffers from overflowing.
@@ -187,6 +298,8 @@ pub struct PauseSpec {
     pub acts_after: Option<Span>,
     /// What the receiver of a frame needs to act on it.
     pub response: Span,
+    /// How long a frame pauses, in quanta of 512 bit times; whoever asked asks again at half of it. 0: until it is ended.
+    pub quanta: u16,
 }
 
 /// Credits.
@@ -222,6 +335,10 @@ pub struct FlowSpec {
     /// With selective recovery: a packet is missing once one has come that was sent so many after it. More than the packets
     /// that paths reorder; [`u32::MAX`]: only timeouts tell.
     pub reorder: u32,
+    /// Payload bytes that may be unacknowledged, whatever the controller allows; one packet always may.
+    pub window: u64,
+    /// The largest random gap after a packet, uniform from nothing on, as a share of the packet's time in 2⁻³².
+    pub jitter: u32,
 }
 
 impl Default for FlowSpec {
@@ -236,6 +353,8 @@ impl Default for FlowSpec {
             retries: 7,
             paths: Paths::Pinned,
             reorder: 1,
+            window: u64::MAX,
+            jitter: 0,
         }
     }
 }
@@ -302,6 +421,19 @@ impl NetSpec {
             let fits = (port.near as usize) < nodes && (port.far as usize) < nodes;
             if !fits || !twins.is_some_and(|twin| twin.near == port.far && twin.far == port.near) {
                 return Err(SpecError::Port(index));
+            }
+        }
+        if let Control::Class(class) = self.control
+            && usize::from(class) >= self.classes.len()
+        {
+            return Err(SpecError::NoClass(class));
+        }
+        for storm in &self.storms {
+            if storm.port as usize >= self.ports.len() {
+                return Err(SpecError::Port(storm.port as usize));
+            }
+            if usize::from(storm.class) >= self.classes.len() {
+                return Err(SpecError::NoClass(storm.class));
             }
         }
         for class in &self.classes {

@@ -11,8 +11,12 @@ pub(super) struct Stall {
     called: bool,
     /// (Port, class) and the packets it had sent, as the last look found the circle.
     suspect: Vec<(u32, u8, u64)>,
+    /// Packets that had been sent at the last look.
+    sent: u64,
     /// The circle, from the lowest link on.
     pub(super) cycle: Vec<(u32, u8)>,
+    /// Nothing has arrived for as long as was allowed.
+    pub(super) stuck: bool,
 }
 
 impl Net {
@@ -30,6 +34,9 @@ impl Net {
     /// held port can go on sooner or later and is taken out, until nothing changes; what is left holds a circle.
     pub(super) fn check_stall(&mut self, now: Time, s: &mut impl Schedule) {
         self.stall.called = false;
+        // Where nothing has moved since the last look and there is no circle, none comes about before a port is held anew.
+        let sent = self.queues.iter().map(|queue| queue.tally.packets).sum();
+        let moves = core::mem::replace(&mut self.stall.sent, sent) != sent;
         let mut held: Vec<(u32, u8)> = Vec::new();
         for link in 0..self.ports.len() as u32 {
             let port = &self.ports[link as usize];
@@ -38,7 +45,7 @@ impl Net {
         }
         if held.is_empty() {
             self.stall.suspect.clear();
-            if self.ports.iter().any(|port| port.stopped != 0) && self.packets.live() > 0 {
+            if moves && self.ports.iter().any(|port| port.stopped != 0) {
                 self.call_stall_check(now, s);
             }
             return;
@@ -61,7 +68,7 @@ impl Net {
                 break;
             }
         }
-        let sent = |&(link, class): &(u32, u8)| (link, class, self.counters[self.queue_at(link, class)].packets);
+        let sent = |&(link, class): &(u32, u8)| (link, class, self.queues[self.queue_at(link, class)].tally.packets);
         let now_suspect: Vec<_> = left.iter().map(sent).collect();
         if !left.is_empty() && now_suspect == self.stall.suspect {
             // Walk along edges from the lowest port until one comes again.
@@ -80,8 +87,11 @@ impl Net {
             self.stall.cycle = walk;
             return;
         }
+        let suspects = !now_suspect.is_empty();
         self.stall.suspect = now_suspect;
-        self.call_stall_check(now, s);
+        if moves || suspects {
+            self.call_stall_check(now, s);
+        }
     }
 
     /// The links over which the packets came that a port queues, sorted.

@@ -3,12 +3,16 @@
 mod credits;
 mod dcqcn;
 mod deadlock;
+mod incasts;
+mod inputs;
 mod loss;
 mod marks;
+mod observe;
 mod paths;
 mod pauses;
 mod peers;
 mod properties;
+mod victims;
 mod wire;
 
 use super::spec::*;
@@ -48,6 +52,7 @@ impl Fabric {
                 twin,
                 forwarding: self.forwarding,
                 lose_every: 0,
+                lose_per_2_32: 0,
             });
         }
     }
@@ -73,9 +78,7 @@ impl Fabric {
             ports: self.ports.clone(),
             classes: vec![red_off(true)],
             flow_control,
-            inputs: Inputs::Fifo,
-            stall_check: Span::from_us(1_000),
-            watchdog: None,
+            ..NetSpec::default()
         }
     }
 }

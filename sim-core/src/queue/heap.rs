@@ -16,19 +16,19 @@ impl Store for HeapStore {
         self.0.push(Reverse(event));
     }
 
-    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Time> {
+    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Event> {
         if self.earliest()? >= end && end != Time::MAX {
             return None;
         }
         let Reverse(first) = self.0.pop()?;
-        batch.push(first.word());
         while let Some(Reverse(event)) = self.0.peek()
             && event.at() == first.at()
         {
             batch.push(event.word());
             self.0.pop();
         }
-        Some(first.at())
+        batch.reverse();
+        Some(first)
     }
 
     fn earliest(&self) -> Option<Time> {

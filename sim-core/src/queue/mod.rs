@@ -16,9 +16,10 @@ pub trait Store: Default {
     /// Adds an event. Its instant is never earlier than that of the last batch taken.
     fn push(&mut self, event: Event);
 
-    /// Moves all events of the earliest instant into `batch` (which is empty), in any order, and returns the instant, if
-    /// that is before `end`. What it finds out to come soon after, it may add to `soon`.
-    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Time>;
+    /// Takes out the earliest event, by (instant, word), if its instant is before `end`, and moves the other events of that
+    /// instant into `batch` (which is empty), in descending order. What it finds out to come soon after, it may add to
+    /// `soon`.
+    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<Event>;
 
     /// The earliest instant at which something is stored.
     fn earliest(&self) -> Option<Time>;
@@ -105,16 +106,19 @@ impl<S: Store> Pending<S> {
         &mut self.soon
     }
 
+    #[inline]
     fn refill(&mut self, end: Time) -> Option<(Time, Word)> {
         if self.next.is_empty() {
             self.peak = self.peak.max(self.store.len());
-            self.now = self.store.take_earliest(end, &mut self.batch, &mut self.soon)?;
-        } else {
-            core::mem::swap(&mut self.batch, &mut self.next);
+            let event = self.store.take_earliest(end, &mut self.batch, &mut self.soon)?;
+            self.now = event.at();
+            return Some((self.now, event.word()));
         }
-        if self.batch.len() > 1 {
-            self.batch.sort_unstable_by(|a, b| b.cmp(a));
+        if self.next.len() == 1 {
+            return self.next.pop().map(|word| (self.now, word));
         }
+        core::mem::swap(&mut self.batch, &mut self.next);
+        self.batch.sort_unstable_by(|a, b| b.cmp(a));
         self.batch.pop().map(|word| (self.now, word))
     }
 

@@ -93,6 +93,10 @@ impl Credits {
         self.lanes[at].limit = limit;
     }
 
+    pub(super) fn peak_of(&self, link: u32, class: u8) -> u64 {
+        u64::from(self.lanes[self.lane(link, class)].peak)
+    }
+
     /// The most bytes that a buffer held.
     pub(in crate::net) fn peak(&self) -> u64 {
         u64::from(self.lanes.iter().map(|lane| lane.peak).max().unwrap_or(0))

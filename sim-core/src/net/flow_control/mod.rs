@@ -95,6 +95,20 @@ impl Scheme {
         }
     }
 
+    /// Whether the far end of a link asks for a pause of a class.
+    pub(super) fn is_asking(&self, link: u32, class: u8) -> bool {
+        matches!(self, Self::Shared(s) if s.is_asking(link, class))
+    }
+
+    /// The most bytes of a link and class in the buffer at its far end, and the most of them in headroom.
+    pub(super) fn peaks_of(&self, link: u32, class: u8) -> (u64, u64) {
+        match self {
+            Self::Unlimited => (0, 0),
+            Self::Shared(s) => s.peaks_of(link, class),
+            Self::Credits(s) => (s.peak_of(link, class), 0),
+        }
+    }
+
     /// Whether a packet may leave `port`.
     #[inline]
     pub(super) fn may_send(&self, port: u32, class: u8, wire: u32) -> bool {

@@ -25,6 +25,8 @@ struct Buffer {
     /// What is not set aside for reserves and headroom.
     size: u64,
     used: u64,
+    /// The share of what is free that an input may have, in 2⁻¹⁶.
+    alpha: u64,
 }
 
 /// Shared buffers of all nodes.
@@ -45,14 +47,17 @@ impl Shared {
         net.classes.iter().zip(&mut lossless).for_each(|(class, flag)| *flag = class.lossless);
         let mut inputs = vec![0u64; net.endpoints.len()];
         net.ports.iter().for_each(|port| inputs[port.far as usize] += 1);
-        let buffers = inputs.iter().map(|inputs| {
+        let alpha = if let Threshold::Dynamic { alpha, .. } = spec.threshold { alpha } else { 0 };
+        let buffers = inputs.iter().enumerate().map(|(node, inputs)| {
+            let own = net.buffers.iter().find(|buffer| buffer.node as usize == node);
+            let (size, alpha) = own.map_or((spec.size, alpha), |own| (own.size, own.alpha));
             let ports = spec.ports.map_or(*inputs, u64::from);
             let aside = if net.classes.iter().any(|class| class.lossless) {
                 ports.saturating_mul(spec.headroom.saturating_add(spec.reserve))
             } else {
                 0
             };
-            Buffer { size: spec.size.saturating_sub(aside), used: 0 }
+            Buffer { size: size.saturating_sub(aside), used: 0, alpha }
         });
         Self {
             spec,
@@ -109,7 +114,8 @@ impl Shared {
                 account.peak = account.peak.max(account.bytes);
                 account.bytes >= xoff
             }
-            Threshold::Dynamic { alpha, .. } => {
+            Threshold::Dynamic { .. } => {
+                let alpha = buffer.alpha;
                 let threshold = share_of(free, alpha);
                 let shared = account.bytes.saturating_sub(spec.reserve);
                 if account.headroom + wire > spec.headroom && shared + wire > threshold {
@@ -159,7 +165,8 @@ impl Shared {
                 buffer.used -= wire;
                 account.bytes < xon
             }
-            Threshold::Dynamic { alpha, offset } => {
+            Threshold::Dynamic { offset, .. } => {
+                let alpha = buffer.alpha;
                 let headroom = account.headroom.min(wire);
                 let shared = (wire - headroom).min(account.bytes.saturating_sub(spec.reserve));
                 account.headroom -= headroom;
@@ -176,6 +183,15 @@ impl Shared {
         account.paused = false;
         self.resumes += 1;
         Some(self.signal(at, Tell::Resume))
+    }
+
+    pub(super) fn is_asking(&self, link: u32, class: u8) -> bool {
+        self.accounts[link as usize * self.classes + usize::from(class)].paused
+    }
+
+    pub(super) fn peaks_of(&self, link: u32, class: u8) -> (u64, u64) {
+        let account = &self.accounts[link as usize * self.classes + usize::from(class)];
+        (account.peak, account.headroom_peak)
     }
 
     /// The most bytes that an input held, and the most of its headroom.

@@ -20,7 +20,7 @@ fn forty(senders: usize) -> (Fabric, NetSpec) {
             headroom: 15_000,
             lossy_alpha: 1 << 16,
             lossy_limit: u64::MAX,
-            pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+            pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
             freed: Freed::AtEnd,
         }),
     );

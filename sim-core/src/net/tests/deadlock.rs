@@ -12,7 +12,7 @@ fn flow_control() -> FlowControlSpec {
         headroom: 1 << 30,
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
-        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed: Freed::AtEnd,
     })
 }

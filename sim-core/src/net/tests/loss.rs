@@ -39,6 +39,35 @@ fn g1_going_back_and_sending_what_is_missing() {
     assert_eq!((got, flow.messages), (0.0, 0));
 }
 
+#[test]
+fn random_losses_take_their_share() {
+    let p = 1.0 / 256.0;
+    let mut fabric = Fabric::new(2, 0, 100, Span::from_us(1));
+    fabric.join(0, 1);
+    fabric.ports[0].lose_per_2_32 = 1 << 24;
+    let play = |seed: u64, recovery: Recovery| {
+        let mut spec = fabric.spec(64, FlowControlSpec::Unlimited);
+        spec.seed = seed;
+        let mut run = Run::new(spec).unwrap();
+        let how = FlowSpec { recovery, timeout: Some(Span::from_us(100)), ..FlowSpec::default() };
+        let flow = run.open(&[0], &[1], how, AnyRateControl::default()).unwrap();
+        run.post(flow, 64 << 20);
+        assert!(!run.run(Time::MAX));
+        run.outcome()
+    };
+    let outcome = play(1, Recovery::Selective);
+    // 16,384 packets and some again: three standard deviations are 24 losses.
+    let sent = outcome.ports[0][0].packets as f64;
+    assert!((outcome.totals.lost as f64 - sent * p).abs() < 3.0 * (sent * p).sqrt(), "{}", outcome.totals.lost);
+    assert_eq!((outcome.ports[0][0].lost, outcome.flows[0].messages), (outcome.totals.lost, 1));
+    assert_eq!(outcome, play(1, Recovery::Selective));
+    assert_ne!(outcome.totals.lost, play(2, Recovery::Selective).totals.lost);
+    // The formula of random losses: a packet and what follows until its report comes, 10 of them here, are sent again.
+    let outcome = play(1, Recovery::GoBackN);
+    let goodput = 16_384.0 * 0.3328 / outcome.flows[0].delivered_at.as_us();
+    near(goodput, (1.0 - p) / (1.0 - p + p * 9.0), 0.02);
+}
+
 /// An incast of 8 into a buffer of 200 kB that drops, with marks.
 fn lossy<S: Store>(recovery: Recovery) -> (NetOutcome, u64) {
     let fabric = star(9, 100);
@@ -52,7 +81,7 @@ fn lossy<S: Store>(recovery: Recovery) -> (NetOutcome, u64) {
             headroom: 0,
             lossy_alpha: 1 << 16,
             lossy_limit: 200_000,
-            pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+            pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
             freed: Freed::AtEnd,
         }),
     );

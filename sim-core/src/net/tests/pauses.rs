@@ -14,7 +14,7 @@ fn paused(headroom: u64) -> FlowControlSpec {
         headroom,
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
-        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed: Freed::AtEnd,
     })
 }

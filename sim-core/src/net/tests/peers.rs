@@ -19,6 +19,7 @@ fn set_a(instant: bool) -> FlowControlSpec {
             wire: 0,
             acts_after: Some(if instant { Span::ZERO } else { Span::from_us(1) }),
             response: Span::ZERO,
+            quanta: 0,
         },
         freed: Freed::AtEnd,
     })
@@ -101,7 +102,7 @@ fn set_b(fabric: &Fabric, mib: u64) -> NetSpec {
             headroom: 37_500,
             lossy_alpha: 1 << 16,
             lossy_limit: u64::MAX,
-            pause: PauseSpec { wire: 84, acts_after: Some(Span::from_us(1)), response: Span::ZERO },
+            pause: PauseSpec { wire: 84, acts_after: Some(Span::from_us(1)), response: Span::ZERO, quanta: 0 },
             freed: Freed::AtStart,
         }),
     );

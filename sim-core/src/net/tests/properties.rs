@@ -14,8 +14,10 @@ struct Case {
     /// (From, to, bytes, window in packets, whether its path is chosen at nodes).
     flows: Vec<(usize, usize, u64, u64, bool)>,
     scheme: u8,
-    inputs: bool,
+    inputs: u8,
     cut_through: bool,
+    /// Acknowledgements wait as data do.
+    control: bool,
     ack_every: u32,
     loses: u32,
 }
@@ -24,12 +26,13 @@ fn case() -> impl Strategy<Value = Case> {
     let flow = (0usize..64, 1usize..64, 0u64..100_000, 0u64..20, any::<bool>());
     let flow = flow.prop_map(|(from, step, bytes, window, chosen)| (from, (from + step) % 64, bytes, window, chosen));
     let flows = prop::collection::vec(flow, 1..24);
-    (flows, 0u8..4, any::<bool>(), any::<bool>(), 1u32..6, prop_oneof![Just(0u32), 60u32..200]).prop_map(
-        |(flows, scheme, inputs, cut_through, ack_every, loses)| Case {
+    (flows, 0u8..4, 0u8..3, any::<bool>(), any::<bool>(), 1u32..6, prop_oneof![Just(0u32), 60u32..200]).prop_map(
+        |(flows, scheme, inputs, cut_through, control, ack_every, loses)| Case {
             flows,
             scheme,
             inputs,
             cut_through,
+            control,
             ack_every,
             loses: if scheme == 0 { loses } else { 0 },
         },
@@ -53,7 +56,7 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
         headroom: 36_000,
         lossy_alpha: 1 << 14,
         lossy_limit: u64::MAX,
-        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed: Freed::AtEnd,
     };
     let scheme = match case.scheme {
@@ -62,7 +65,8 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
         _ => FlowControlSpec::Credits(CreditSpec { buffer: Bytes::kib(16), release: Span::from_ns(300), wire: 8 }),
     };
     let mut spec = fabric.spec(82, scheme);
-    spec.inputs = if case.inputs { Inputs::RoundRobin } else { Inputs::Fifo };
+    spec.inputs = [Inputs::Fifo, Inputs::RoundRobin, Inputs::HeadOfLine][usize::from(case.inputs)];
+    spec.control = if case.control { Control::Class(1) } else { Control::Express };
     spec.classes = vec![red_off(case.scheme != 2); 2];
     spec.classes[0].marking = Marking::Red { kmin: 10_000, kmax: 90_000, pmax: 1 << 30, at: MarkAt::Enqueue };
     let mut run = PacketRun::<S>::new(spec).unwrap();
