@@ -91,6 +91,7 @@ impl Net {
 
     /// The next piece of what was asked for will be there, its first byte at `head` and its last at `tail`.
     pub(crate) fn read(&mut self, qp: u32, bytes: u32, head: Time, tail: Time, now: Time, s: &mut impl Schedule) {
+        self.ask_for(qp, now, s);
         let mtu = u64::from(self.spec.mtu);
         let feed = &mut self.feeds[qp as usize];
         let messages = &self.messages[qp as usize].queue;

@@ -12,11 +12,12 @@ pub(super) struct Draws {
     seed: u64,
     marks: Vec<Option<Xoshiro256PlusPlus>>,
     losses: Vec<Option<Xoshiro256PlusPlus>>,
+    gaps: Vec<Option<Xoshiro256PlusPlus>>,
 }
 
 impl Draws {
     pub(super) fn new(seed: u64, links: usize) -> Self {
-        Self { seed, marks: vec![None; links], losses: vec![None; links] }
+        Self { seed, marks: vec![None; links], losses: vec![None; links], gaps: vec![None; links] }
     }
 
     #[inline]
@@ -27,6 +28,13 @@ impl Draws {
     /// Thirty-two bits that decide whether a packet is lost behind a port.
     pub(super) fn loss(&mut self, link: u32) -> u32 {
         draw(&mut self.losses[link as usize], self.seed, "drop", link)
+    }
+}
+
+impl Draws {
+    /// Thirty-two bits that decide a gap after a packet of an endpoint's port.
+    pub(super) fn gap(&mut self, link: u32) -> u32 {
+        draw(&mut self.gaps[link as usize], self.seed, "jitter", link)
     }
 }
 

@@ -14,6 +14,7 @@ mod counters;
 mod drain;
 mod feed;
 mod flow_control;
+mod grants;
 mod marking;
 mod observe;
 mod packet;
@@ -29,6 +30,7 @@ mod send;
 mod signals;
 pub mod spec;
 mod stall;
+mod telemetry;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -180,6 +182,8 @@ pub struct Net {
     qps: Vec<Qp>,
     messages: Vec<qp::Messages>,
     feeds: Vec<feed::Feed>,
+    telemetry: telemetry::Telemetry,
+    granting: grants::Granting,
     /// Queue pairs with something that is not acknowledged.
     busy: u32,
     /// Queue pairs with something that has not arrived.
@@ -240,6 +244,8 @@ impl Net {
             qps: Vec::new(),
             messages: Vec::new(),
             feeds: Vec::new(),
+            telemetry: telemetry::Telemetry::default(),
+            granting: grants::Granting::default(),
             busy: 0,
             expecting: 0,
             past: Vec::new(),

@@ -18,6 +18,10 @@ pub(super) enum Kind {
     Nak,
     /// Marked packets have arrived.
     Notice,
+    /// `psn` bytes of payload are to be sent.
+    Ask,
+    /// `psn` bytes of payload may be sent.
+    Grant,
 }
 
 /// It met congestion.

@@ -400,6 +400,9 @@ impl Net {
                 self.tell(signal, now, s);
             }
         }
+        if self.telemetry.on {
+            self.read_port(link, at, slot, now);
+        }
         let tally = &mut self.queues[at].tally;
         tally.bytes += u64::from(wire);
         tally.packets += 1;

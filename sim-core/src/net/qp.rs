@@ -73,6 +73,10 @@ pub(super) struct Qp {
     pub(super) onward: bool,
     /// One past the last packet that was ever in order at the receiver.
     pub(super) taken: u32,
+    /// Payload bytes that it may send, or has sent, without a grant, and that have not arrived.
+    pub(super) unasked: u64,
+    /// Payload bytes that it has still to ask for.
+    pub(super) to_ask: u64,
     /// One past the last packet of the message that is being sent, and wire bytes of that packet.
     pub(super) cut: u32,
     pub(super) cut_wire: u32,
@@ -139,6 +143,7 @@ impl Net {
         if how.class >= self.classes {
             return Err(SpecError::NoClass(how.class));
         }
+        self.telemetry.on |= super::telemetry::reads(&rate);
         let at = self.routes.len() as u32;
         self.routes.extend_from_slice(route);
         self.routes.extend_from_slice(back);
@@ -158,6 +163,8 @@ impl Net {
             fed: false,
             onward: false,
             taken: 0,
+            unasked: 0,
+            to_ask: 0,
             cut: 0,
             cut_wire: 0,
             last_start: Time::ZERO,
@@ -188,6 +195,7 @@ impl Net {
     /// A message of `bytes` of payload; an empty one takes one packet without payload.
     pub fn post(&mut self, qp: u32, bytes: u64, now: Time, s: &mut impl Schedule) {
         self.announce(qp, bytes, now);
+        self.ask_for(qp, now, s);
         if self.qps[qp as usize].state == State::Idle {
             self.go_on(qp, now, s);
         }
@@ -195,6 +203,9 @@ impl Net {
 
     /// The next message is of `bytes`.
     pub(super) fn announce(&mut self, qp: u32, bytes: u64, now: Time) {
+        if self.has_to_ask(qp) {
+            self.qps[qp as usize].to_ask += bytes;
+        }
         let mtu = u64::from(self.spec.mtu);
         let state = &mut self.qps[qp as usize];
         let packets = bytes.div_ceil(mtu).max(1);

@@ -5,7 +5,7 @@ use super::qp::State;
 use super::spec::{Notice, Recovery};
 use super::{Effect, NOTICE, Net, Schedule, word};
 use crate::event::Phase;
-use crate::rate_control::{Ack, RateControl as _};
+use crate::rate_control::{Ack, HopTelemetry, RateControl as _};
 use crate::units::Time;
 
 impl Net {
@@ -14,6 +14,9 @@ impl Net {
     pub(super) fn data_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
         let Packet { qp, psn, flags, sent, wire, .. } = self.packets[slot];
         let payload = wire - self.spec.overhead;
+        if self.telemetry.on {
+            self.telemetry.arrived(slot, qp);
+        }
         self.packets.give(slot);
         let marked = flags & MARKED != 0;
         if marked {
@@ -25,7 +28,7 @@ impl Net {
         state.outcome.marked += u64::from(marked);
         state.outcome.arrived += 1;
         let expected = state.expected;
-        let mut complete = 0u16;
+        let (mut complete, mut fresh) = (0u16, false);
         if psn == expected {
             state.gap = false;
             state.expected += 1;
@@ -49,6 +52,7 @@ impl Net {
             self.expecting -= u32::from(complete > 0 && messages.receiving == messages.queue.len());
             // Where a message begins again, what came before has been counted.
             if psn >= state.taken {
+                fresh = true;
                 state.outcome.payload += u64::from(payload);
                 if state.onward {
                     self.effects.push(Effect::Taken { qp, bytes: payload, ends: complete });
@@ -64,6 +68,7 @@ impl Net {
                 if core::mem::replace(&mut messages.seen[ahead], true) {
                     state.outcome.duplicates += 1;
                 } else {
+                    fresh = true;
                     state.outcome.payload += u64::from(payload);
                     if state.onward {
                         self.effects.push(Effect::Taken { qp, bytes: payload, ends: 0 });
@@ -82,9 +87,15 @@ impl Net {
                 state.gap = true;
                 self.send_control(qp, Kind::Nak, expected, 0, sent, now, s);
             }
+            if fresh && self.has_to_ask(qp) {
+                self.grant_arrived(qp, payload, now, s);
+            }
             return;
         } else {
             state.outcome.duplicates += 1;
+        }
+        if fresh && self.has_to_ask(qp) {
+            self.grant_arrived(qp, payload, now, s);
         }
         let state = &mut self.qps[qp as usize];
         // A packet that fills a gap stands for those that waited behind it.
@@ -137,6 +148,9 @@ impl Net {
         let packet =
             Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags: 0, left, marked };
         let slot = self.packets.take(packet);
+        if self.telemetry.on && kind == Kind::Ack {
+            self.telemetry.answer(slot, qp);
+        }
         self.send_off(self.routes[at as usize], slot, now, s);
     }
 
@@ -145,7 +159,10 @@ impl Net {
         let Packet { qp, psn, kind, marked, sent, .. } = self.packets[slot];
         self.packets.give(slot);
         match kind {
-            Kind::Ack => self.acknowledged(qp, psn, marked, sent, now, s),
+            Kind::Ack => {
+                let read = self.telemetry.take(slot);
+                self.acknowledged(qp, psn, (marked, &read), sent, now, s);
+            }
             Kind::Nak => self.missing(qp, psn, sent, now, s),
             Kind::Notice => {
                 self.totals.notices += 1;
@@ -154,16 +171,18 @@ impl Net {
                     self.rate_changed(qp, now, s);
                 }
             }
+            Kind::Ask => self.asked_at(qp, psn, now, s),
+            Kind::Grant => self.granted(qp, psn, now, s),
             Kind::Data => {}
         }
     }
 
-    /// All before `psn` has arrived.
+    /// All before `psn` has arrived; so many packets were marked, and the newest has read so much in ports.
     pub(super) fn acknowledged(
         &mut self,
         qp: u32,
         psn: u32,
-        marked: u16,
+        (marked, telemetry): (u16, &[HopTelemetry]),
         sent: Time,
         now: Time,
         s: &mut impl Schedule,
@@ -194,7 +213,7 @@ impl Net {
             while messages.again.front().is_some_and(|again| *again < psn) {
                 messages.again.pop_front();
             }
-            let ack = Ack { bytes, packets, marked: u32::from(marked), rtt: now.since(sent), telemetry: &[] };
+            let ack = Ack { bytes, packets, marked: u32::from(marked), rtt: now.since(sent), telemetry };
             state.rate.on_ack(now, &ack);
         }
         if state.una >= state.end {

@@ -18,7 +18,7 @@ impl Net {
             self.messages[qp as usize].again.push_back(psn);
             self.qps[qp as usize].rate.on_loss(now, false);
         } else {
-            self.acknowledged(qp, psn, 0, sent, now, s);
+            self.acknowledged(qp, psn, (0, &[]), sent, now, s);
             self.go_back(qp, psn);
             self.qps[qp as usize].rate.on_loss(now, false);
         }
@@ -82,6 +82,7 @@ impl Net {
         state.tries = state.tries.saturating_add(1);
         if state.tries > u16::from(state.how.retries) {
             self.fail(qp);
+            self.grant_gone(qp, now, s);
             return;
         }
         state.progress = now;

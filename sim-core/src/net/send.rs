@@ -5,7 +5,7 @@ use super::qp::State;
 use super::{Net, RATE_TIMER, Schedule, word};
 use crate::event::Phase;
 use crate::rate_control::RateControl as _;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 impl Net {
     /// Decides how a queue pair goes on that is in no ring: ready, paced, held or idle.
@@ -30,10 +30,12 @@ impl Net {
             state.armed = Time::MAX;
             return false;
         }
+        // What is sent again is out already.
         let window = state.rate.window().min(state.how.window);
-        if window != u64::MAX {
+        if window != u64::MAX && self.messages[qp as usize].again.is_empty() {
             let out = u64::from(state.nxt - state.una) * full;
-            if out > 0 && out + full > window {
+            let next = if state.nxt + 1 == state.cut { u64::from(state.cut_wire - self.spec.overhead) } else { full };
+            if window == 0 && next > 0 || out > 0 && out >= window {
                 state.state = State::Held;
                 state.armed = Time::MAX;
                 return false;
@@ -125,6 +127,14 @@ impl Net {
         state.last_start = start;
         state.last_wire = wire;
         state.outcome.resent += u64::from(resent);
+        if state.how.jitter != 0 {
+            // The gap comes after the packet's time at its rate, and after its time on the wire.
+            let (line, wire) = (self.ports[port as usize].cost(wire), Bytes::new(u64::from(wire)));
+            let slower = line.as_ps().saturating_sub(state.pace.cost_of_segment(wire).as_ps());
+            let share = u64::from(self.draws.gap(port)) * u64::from(state.how.jitter) >> 32;
+            let gap = (u128::from(line.as_ps()) * u128::from(share)) >> 32;
+            state.last_start = start + Span::from_ps(slower + gap as u64);
+        }
         let (route, hops, cut, fed) = (state.route, state.hops, state.cut, state.fed);
         state.rate.on_send(start, wire);
         let crossed = state.nxt >= cut && cut < state.end;
@@ -147,6 +157,7 @@ impl Net {
             left: hops,
             marked: 0,
         });
+        self.telemetry.begin(packet);
         if self.qps[qp as usize].how.timeout.is_some() {
             self.time(qp, start, s);
         }

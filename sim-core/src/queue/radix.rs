@@ -30,6 +30,9 @@ const SHORT: usize = 64;
 /// Events at which a run is halved.
 const LONG: usize = 4 * SHORT;
 
+/// The level from which on a slot is dealt one level down rather than by its first instant.
+const WIDE: usize = 3;
+
 /// Most events that are said to come soon at once.
 const WAVE: usize = 256;
 
@@ -77,6 +80,10 @@ impl Default for RadixStore {
 #[inline]
 fn in_time(at: Time, end: Time) -> bool {
     at < end || end == Time::MAX
+}
+
+fn earliest(events: &[Event]) -> Time {
+    events.iter().copied().min().map_or(Time::MAX, Event::at)
 }
 
 impl RadixStore {
@@ -131,37 +138,63 @@ impl RadixStore {
         }
     }
 
-    /// Makes the earliest slot the run, if it begins before `end`.
-    fn open(&mut self, end: Time, soon: &mut Vec<Word>) -> Option<()> {
+    /// Takes the only event of the earliest slot.
+    #[inline]
+    fn take_alone(&mut self, event: Event, level: usize, slot: usize, end: Time) -> Option<Event> {
+        if !in_time(event.at(), end) {
+            return None;
+        }
+        self.slots[level * SLOTS + slot].clear();
+        self.clear_bit(level, slot);
+        self.len -= 1;
+        self.last = event.at().as_ps();
+        self.run_end = self.last;
+        Some(event)
+    }
+
+    #[inline]
+    fn clear_bit(&mut self, level: usize, slot: usize) {
+        self.occupied[level] &= !(1 << slot);
+        if self.occupied[level] == 0 {
+            self.levels &= !(1 << level);
+        }
+    }
+
+    /// Makes the earliest slot the run, if it begins before `end`; or its first instant the batch, if it holds many events.
+    fn open(&mut self, end: Time, batch: &mut Vec<Word>, soon: &mut Vec<Word>) -> Option<()> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
             let slot = self.occupied[level].trailing_zeros() as usize;
             let shift = level as u32 * DIGIT;
             let before = self.last.checked_shr(shift + DIGIT).map_or(0, |high| high << (shift + DIGIT));
             let start = before | (slot as u64) << shift;
-            if !in_time(Time::from_ps(start), end) {
+            let events = &self.slots[level * SLOTS + slot];
+            let by_first = level < WIDE && events.len() > SHORT;
+            let first = if by_first { earliest(events) } else { Time::from_ps(start) };
+            if !in_time(first, end) {
                 return None;
             }
-            self.occupied[level] &= !(1 << slot);
-            if self.occupied[level] == 0 {
-                self.levels &= !(1 << level);
-            }
+            self.clear_bit(level, slot);
             self.last = start;
             let events = &mut self.slots[level * SLOTS + slot];
             if level >= 2 && start >= self.told_to && events.len() > 1 && events.len() <= WAVE {
                 soon.extend(events.iter().map(|event| event.word()));
                 self.told_to = start.saturating_add(1 << shift);
             }
-            if level == 0 || events.len() <= SHORT {
+            if events.len() <= SHORT {
                 core::mem::swap(&mut self.run, events);
                 self.run.sort_unstable_by(|a, b| b.cmp(a));
                 // What comes after all of these is not put among them.
                 self.run_end = self.run.first().map_or(start, |event| event.at().as_ps());
                 return Some(());
             }
-            // All go one level down: the first of its slots is opened next, so nothing comes to lie below it.
             let mut dealt = core::mem::take(&mut self.scratch);
             core::mem::swap(&mut dealt, events);
+            if by_first {
+                self.deal_first(first, dealt, batch);
+                return Some(());
+            }
+            // All go one level down: the first of its slots is opened next, so nothing comes to lie below it.
             let (level, shift) = (level - 1, shift - DIGIT);
             let slots = &mut self.slots[level * SLOTS..][..SLOTS];
             let mut occupied = 0;
@@ -176,6 +209,21 @@ impl RadixStore {
             self.scratch = dealt;
         }
         None
+    }
+
+    /// The events of the first instant are a batch; the others go to the levels where they differ from it.
+    fn deal_first(&mut self, first: Time, mut dealt: Vec<Event>, batch: &mut Vec<Word>) {
+        self.last = first.as_ps();
+        self.run_end = self.last;
+        for event in dealt.drain(..) {
+            if event.at() == first {
+                batch.push(event.word());
+            } else {
+                self.place(event);
+            }
+        }
+        batch.sort_unstable_by(|a, b| b.cmp(a));
+        self.scratch = dealt;
     }
 
     fn take_of_few(&mut self, end: Time, batch: &mut Vec<Word>) -> Option<Event> {
@@ -219,7 +267,16 @@ impl Store for RadixStore {
             if self.len == self.few.len() {
                 return self.take_of_few(end, batch);
             }
-            self.open(end, soon)?;
+            let level = self.levels.trailing_zeros() as usize;
+            let slot = self.occupied[level].trailing_zeros() as usize;
+            if let [event] = self.slots[level * SLOTS + slot][..] {
+                return self.take_alone(event, level, slot, end);
+            }
+            self.open(end, batch, soon)?;
+            if let Some(word) = batch.pop() {
+                self.len -= batch.len() + 1;
+                return Some(Event::new(Time::from_ps(self.last), word));
+            }
         }
         let first = *self.run.last()?;
         if !in_time(first.at(), end) {
@@ -249,7 +306,7 @@ impl Store for RadixStore {
         }
         let level = self.levels.trailing_zeros() as usize;
         let slot = self.occupied.get(level)?.trailing_zeros() as usize;
-        self.slots[level * SLOTS + slot].iter().copied().min().map(Event::at)
+        Some(earliest(&self.slots[level * SLOTS + slot]))
     }
 
     fn iter(&self) -> impl Iterator<Item = Event> + '_ {
