@@ -238,7 +238,7 @@ impl<S: Store> Engine<S> {
         if wired.failed {
             return Some(StopReason::GaveUp);
         }
-        wired.net.is_deadlocked().then_some(StopReason::Deadlock)
+        (wired.net.is_deadlocked() || wired.net.is_stuck()).then_some(StopReason::Deadlock)
     }
 
     /// What the network tells.

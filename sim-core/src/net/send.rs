@@ -131,7 +131,7 @@ impl Net {
             // The gap comes after the packet's time at its rate, and after its time on the wire.
             let (line, wire) = (self.ports[port as usize].cost(wire), Bytes::new(u64::from(wire)));
             let slower = line.as_ps().saturating_sub(state.pace.cost_of_segment(wire).as_ps());
-            let share = u64::from(self.draws.gap(port)) * u64::from(state.how.jitter) >> 32;
+            let share = (u64::from(self.draws.gap(port)) * u64::from(state.how.jitter)) >> 32;
             let gap = (u128::from(line.as_ps()) * u128::from(share)) >> 32;
             state.last_start = start + Span::from_ps(slower + gap as u64);
         }

@@ -423,6 +423,9 @@ impl NetSpec {
                 return Err(SpecError::Port(index));
             }
         }
+        if self.grain != 1 {
+            return Err(SpecError::Grain(self.grain));
+        }
         if let Control::Class(class) = self.control
             && usize::from(class) >= self.classes.len()
         {
