@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod completions;
 mod context;
+mod diff;
 mod explain;
 mod fault;
 mod fit;
@@ -73,6 +74,7 @@ enum Verb {
     Path(path::Args),
     Bench(Box<bench::Args>),
     Run(run::Args),
+    Diff(diff::Args),
     Compare(Box<compare::Args>),
     Fit(Box<fit::Args>),
     Import(import::Args),
@@ -124,6 +126,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
         Verb::Path(args) => path::run(args, context),
         Verb::Bench(args) => bench::run(args, context),
         Verb::Run(args) => run::run(args, context),
+        Verb::Diff(args) => diff::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Fit(args) => fit::run(args, context),
         Verb::Import(args) => import::run(args, context),

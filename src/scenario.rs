@@ -14,6 +14,7 @@ mod hash;
 mod impossible;
 mod keys;
 mod load;
+mod named_keys;
 mod network;
 pub mod presets;
 mod profile;
@@ -24,6 +25,8 @@ mod schema;
 mod shorthand;
 mod software;
 mod starter;
+mod transport;
+mod transport_preset;
 mod tree;
 mod validate;
 mod view;
@@ -40,6 +43,7 @@ use sim_topology::{Catalogue, Fabric, FabricSpec, Fault};
 
 use crate::diagnostic::{Code, Diagnostics, Place};
 
+use build::Built;
 pub use channels::Channels;
 pub(crate) use keys::{DATATYPES, OPERATIONS, REDUCTIONS};
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
@@ -52,6 +56,7 @@ pub use schema::{SCHEMA, all_tables, json_schema};
 pub use software::{Scalar, Software};
 pub(crate) use software::{TUNER_FILE, acts};
 pub use starter::starter;
+pub use transport::{Packets, Parameter};
 pub(crate) use workload::reduction;
 pub use workload::{Collective, Traffic, Transfer, Transfers, Uneven, Workload};
 
@@ -70,6 +75,8 @@ pub struct Scenario {
     pub system: Option<String>,
     /// Nodes and network.
     pub cluster: FabricSpec,
+    /// Queue pairs over which a transfer is spread.
+    pub qps: u32,
     /// The communication library.
     pub software: Software,
     /// Timing parameters by name that replace the built-in ones.
@@ -100,6 +107,8 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The fabric that it describes, built.
     pub fabric: Fabric,
+    /// How packets fare on its network; `None` where links are virtual.
+    pub packets: Option<Packets>,
     /// The catalogue that it was built from: the built-in one, with the scenario's own rows.
     pub catalogue: Cow<'static, Catalogue>,
     /// A hash of all keys that have been set, wherever they were: equal scenarios have equal ones, whatever their
@@ -134,8 +143,8 @@ impl Scenario {
         }
         out.sort();
         match built {
-            Some((scenario, fabric, catalogue)) if !out.has_errors() => {
-                Ok(Loaded { scenario, fabric, catalogue, hash: hash::of(&table), diagnostics: out })
+            Some(Built { scenario, fabric, packets, catalogue }) if !out.has_errors() => {
+                Ok(Loaded { scenario, fabric, packets, catalogue, hash: hash::of(&table), diagnostics: out })
             }
             _ => Err(out),
         }

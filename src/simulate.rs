@@ -7,6 +7,7 @@
 mod best;
 mod bottleneck;
 mod check;
+mod congested;
 mod explain;
 pub(crate) mod healthy;
 mod idle;
@@ -14,10 +15,12 @@ mod interval;
 mod links;
 mod local;
 pub(crate) mod profile;
+pub mod seeds;
 mod staged;
 mod sweep;
 mod together;
 mod transfers;
+mod transport;
 mod variables;
 
 use std::sync::Arc;
@@ -95,6 +98,8 @@ pub struct Report {
     pub carried: Vec<Carried>,
     /// The figures, as JSON has them.
     pub results: RunResults,
+    /// The longest time of a transfer, µs, of each workload of transfers.
+    pub slowest_us: Vec<f64>,
     /// All transfers and not only the slowest; empty unless asked for.
     pub all_transfers: Vec<TransferResult>,
     /// All links and not only the busiest; empty unless asked for.
@@ -176,7 +181,7 @@ impl Loaded {
             all: self.scenario.workloads.iter().map(simulations).sum::<usize>().into(),
             done: 0.into(),
         };
-        let mut sum = Sum::new(&self.fabric);
+        let mut sum = Sum::new(self);
         let mut rest = &self.scenario.workloads[..];
         while let Some((workload, after)) = rest.split_first() {
             rest = after;
@@ -198,7 +203,8 @@ impl Loaded {
             }
         }
         let stragglers = sum.stragglers.take();
-        let mut report = sum.report(&self.fabric, options);
+        let congested = congested::findings(self, &sum.packets);
+        let mut report = sum.report(self, options);
         report.results.through_host = staged::reasons(self, &report.carried);
         report.results.faults = healthy::faults(&self.fabric);
         let well = self.healthy(&report.results, options)?;
@@ -211,6 +217,7 @@ impl Loaded {
         }
         report.findings = idle::findings(self, &report, well.as_ref());
         report.findings.extend(self.idle_variables());
+        report.findings.extend(congested);
         Ok(report)
     }
 
@@ -246,13 +253,14 @@ impl Loaded {
     #[must_use]
     pub fn network(&self) -> Network {
         let timing = self.timing();
-        profile::network(&self.fabric, |class| timing.parameter(LinkKind::of(class).share()).value)
+        let network = profile::network(&self.fabric, |class| timing.parameter(LinkKind::of(class).share()).value);
+        transport::over_packets(network, &self.fabric, self.packets.as_ref())
     }
 
     /// The links as collectives find them: of a NIC's port, the library's messages fill `network.port_share`.
     #[must_use]
     pub fn library_network(&self) -> Network {
-        profile::library(&self.fabric, &self.timing())
+        profile::library(&self.fabric, &self.timing(), self.packets.as_ref())
     }
 }
 
@@ -330,7 +338,9 @@ struct Sum {
     results: RunResults,
     ranks: Vec<u32>,
     totals: Totals,
+    packets: transport::Sums,
     transfers: Vec<TransferResult>,
+    slowest_us: Vec<f64>,
     wall: Duration,
     simulated: Span,
     fingerprint: u64,
@@ -343,12 +353,14 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(fabric: &Fabric) -> Self {
+    fn new(loaded: &Loaded) -> Self {
         Self {
             results: RunResults::default(),
             ranks: Vec::new(),
-            totals: Totals::new(fabric.links().len()),
+            totals: Totals::new(loaded.fabric.links().len()),
+            packets: transport::Sums::new(loaded),
             transfers: Vec::new(),
+            slowest_us: Vec::new(),
             wall: Duration::ZERO,
             simulated: Span::ZERO,
             fingerprint: 0,
@@ -361,9 +373,17 @@ impl Sum {
     }
 
     /// Adds what one simulation, called `what`, measured, whose work began at `began`; false if it stopped early.
-    fn add(&mut self, what: &str, outcome: &Outcome, began: Time, wall: Duration) -> Result<bool, RunError> {
+    fn add(
+        &mut self,
+        what: &str,
+        fabric: &Fabric,
+        outcome: &Outcome,
+        began: Time,
+        wall: Duration,
+    ) -> Result<bool, RunError> {
         sound(what, outcome)?;
         self.totals.add(outcome, began);
+        self.packets.add(outcome, fabric);
         let engine = &mut self.results.engine;
         engine.events += outcome.engine.events;
         engine.segment_hops += outcome.engine.segment_hops;
@@ -376,7 +396,12 @@ impl Sum {
         self.simulated += outcome.ended.since(Time::ZERO);
         self.fingerprint = mix(self.fingerprint ^ outcome.fingerprint);
         if outcome.reason != StopReason::Finished {
-            self.stop(outcome.reason, format!("{what}, after {} of simulated time", outcome.ended.since(Time::ZERO)));
+            let circle = match self.packets.deadlock() {
+                [] => String::new(),
+                links => format!(": {} wait for each other", links.join(", ")),
+            };
+            let after = outcome.ended.since(Time::ZERO);
+            self.stop(outcome.reason, format!("{what}, after {after} of simulated time{circle}"));
             return Ok(false);
         }
         Ok(true)
@@ -405,12 +430,14 @@ impl Sum {
         self.ranks.push(ranks);
     }
 
-    fn report(mut self, fabric: &Fabric, options: &Options<'_>) -> Report {
-        let (links, carried) = (self.totals.results(fabric), self.totals.carried());
+    fn report(mut self, loaded: &Loaded, options: &Options<'_>) -> Report {
+        let fabric = &loaded.fabric;
+        let (links, carried) = (self.totals.results(fabric, &self.packets), self.totals.carried());
         let all_links = if options.keep_all { links.clone() } else { Vec::new() };
         self.results.set_links(links);
         let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
         self.results.set_transfers(self.transfers);
+        self.results.transport = loaded.packets.as_ref().map(|packets| self.packets.result(packets));
         let reason = self.stopped.unwrap_or(StopReason::Finished);
         self.results.engine = EngineResult {
             wall_s: self.wall.as_secs_f64(),
@@ -425,6 +452,7 @@ impl Sum {
             findings: Vec::new(),
             carried,
             results: self.results,
+            slowest_us: self.slowest_us,
             all_transfers,
             all_links,
             ranks: self.ranks,

@@ -107,7 +107,7 @@ fn hashed_paths_are_drawn_again() {
         let loaded = Scenario::load(&Input::Text { name: "t.toml".to_owned(), text }, &[]).unwrap();
         let machine = loaded.machine(&(0..8).collect::<Vec<_>>()).unwrap();
         let request = Request::new(Operation::AllToAll, Bytes::mib(64));
-        predict_ranged(&machine, &request, (1, 20), &Limits::default()).unwrap().deviations
+        predict_ranged(&machine, None, &request, (1, 20), &Limits::default()).unwrap().deviations
     };
     let paths = |list: &[(String, f64)]| list.iter().find(|(name, _)| name == "paths").map(|p| p.1);
     let (hash, table) = (of("hash"), of("destination"));

@@ -114,7 +114,7 @@ fn rows_of(run: &Run) -> Vec<Row> {
     let one = |measured: &run::Measured| {
         let mut request = Request::new(op, Bytes::new(measured.bytes));
         request.element = Element { datatype: score::datatype(&run.datatype), reduction: Reduction::Sum };
-        let ranged = predict_ranged(&machine, &request, (1, 20), &Limits::default()).unwrap();
+        let ranged = predict_ranged(&machine, None, &request, (1, 20), &Limits::default()).unwrap();
         let known = |down: bool| -> f64 {
             let counts = |name: &str| name != "form" && !(down && name.starts_with("link."));
             ranged.deviations.iter().filter(|(name, _)| counts(name)).map(|(_, d)| d * d).sum::<f64>().sqrt()

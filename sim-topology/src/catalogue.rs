@@ -9,6 +9,7 @@ mod computed;
 mod entry;
 mod facts;
 mod own;
+mod preset;
 mod rows;
 mod table;
 
@@ -19,6 +20,7 @@ pub use computed::ComputedFigure;
 pub use entry::{Entry, Figure, Source};
 pub use facts::{Constant, Fec, Measured, Optic, PathLatency, PcieSwitch, Power, Price, Rental};
 pub use own::{Change, ChangedFigure, OwnRow, OwnRowError, OwnRowFault};
+pub use preset::Preset;
 pub use rows::{
     C2c, Cable, CopyWay, Family, Gpu, Host, Latency, Nic, NvSwitch, Nvlink, Nvme, Pcie, SocketLink, Switch, System,
     TransportPreset,
@@ -105,6 +107,7 @@ kinds! {
     nics: Nic = "nic", "NIC", "nics.toml";
     switches: Switch = "switch", "switch", "switches.toml";
     transports: TransportPreset = "transport", "transport", "transports.toml";
+    presets: Preset = "preset", "transport preset", "presets.toml";
     latencies: Latency = "latency", "latency", "latency.toml";
     cables: Cable = "cable", "cable", "cables.toml";
     clusters: Cluster = "cluster", "cluster", "clusters.toml";
@@ -328,6 +331,19 @@ impl Catalogue {
     /// If there is none; with a did-you-mean.
     pub fn transport(&self, name: &str) -> Result<&Row<TransportPreset>, UnknownName> {
         self.transports.get(name)
+    }
+
+    /// The set-up of a transport called `name`.
+    ///
+    /// # Errors
+    /// If there is none; with a did-you-mean.
+    pub fn preset(&self, name: &str) -> Result<&Row<Preset>, UnknownName> {
+        self.presets.get(name)
+    }
+
+    /// All set-ups of transports in the order of the data file.
+    pub fn presets(&self) -> impl Iterator<Item = &Row<Preset>> {
+        self.presets.rows()
     }
 
     /// The latency of the part called `name`.

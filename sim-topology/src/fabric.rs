@@ -5,6 +5,7 @@ mod build;
 mod error;
 mod frozen;
 mod kinds;
+mod places;
 mod plan;
 mod routing;
 mod spec;
@@ -15,6 +16,7 @@ mod variants;
 pub use blueprint::SwitchPlace;
 pub use error::BuildError;
 pub use frozen::{Fabric, UnknownDevice};
+pub use places::{LinkPlace, OneWay, Places};
 pub use plan::{Cables, FabricPlan, Tier};
 pub use spec::{DragonflySpec, FabricKind, FabricSpec, NicOverride, PathChoice, TransportKind};
 

@@ -33,8 +33,8 @@ pub mod topo;
 pub use catalogue::{Catalogue, UnknownName};
 pub use device::{Device, DeviceId, DeviceKind, Link, LinkClass, Node};
 pub use fabric::{
-    BuildError, Cables, DragonflySpec, Fabric, FabricKind, FabricPlan, FabricSpec, NicOverride, PathChoice,
-    SwitchPlace, Tier, TransportKind, UnknownDevice,
+    BuildError, Cables, DragonflySpec, Fabric, FabricKind, FabricPlan, FabricSpec, LinkPlace, NicOverride, OneWay,
+    PathChoice, Places, SwitchPlace, Tier, TransportKind, UnknownDevice,
 };
 pub use faults::{Fault, FaultKind};
 pub use node::{

@@ -20,7 +20,7 @@ use super::folder::{self, Folder};
 use super::{interrupt, output};
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Loaded, Workload};
-use crate::simulate::{Best, Explain, Options, Report};
+use crate::simulate::{Best, Explain, Options, Report, seeds};
 pub(super) use fault::{failure, stopped as stopped_early};
 
 /// Tables of other tools.
@@ -54,7 +54,14 @@ pub(super) struct View<'a> {
 }
 
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
-pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Context) -> Result<(), Failure> {
+/// Of `others`, the same with other seeds, the times are shown with its own.
+pub(super) fn play(
+    loaded: &Loaded,
+    others: &[Loaded],
+    name: &str,
+    view: View<'_>,
+    context: &Context,
+) -> Result<(), Failure> {
     // Before the work, so that it isn't lost because of a typing error.
     if let Some(file) = view.tuner {
         output::writable(file, view.force)?;
@@ -83,10 +90,14 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         progress: Some(&advance),
     };
     let report = loaded.run_with(&options);
-    if let Some(bar) = bar {
+    if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    let report = report.map_err(|error| failure(&error, Some(loaded)))?;
+    let mut report = report.map_err(|error| failure(&error, Some(loaded)))?;
+    if !others.is_empty() {
+        over_seeds(loaded, others, &options, &mut report)?;
+    }
+    let report = report;
     let engine = &report.results.engine;
     let (events, wall) = (engine.events as f64, engine.wall_s);
     let found = Diagnostics { sources: loaded.diagnostics.sources.clone(), list: report.findings.clone() };
@@ -114,6 +125,27 @@ pub(super) fn play(loaded: &Loaded, name: &str, view: View<'_>, context: &Contex
         Some(reason) => Err(fault::stopped(reason, &report.stopped_at, loaded.scenario.limits.time.is_some())),
         None => Ok(()),
     }
+}
+
+/// Adds the times of the other seeds; a run that stops early ends the whole.
+fn over_seeds(loaded: &Loaded, others: &[Loaded], options: &Options<'_>, report: &mut Report) -> Result<(), Failure> {
+    let options = Options {
+        interrupt: options.interrupt.clone(),
+        interval: options.interval,
+        play_all: options.play_all,
+        ..Options::default()
+    };
+    let reports = seeds::run_all(others, &options).map_err(|error| failure(&error, Some(loaded)))?;
+    for (other, of) in others.iter().zip(&reports) {
+        if let (Some(reason), None) = (of.stopped, report.stopped) {
+            report.stopped = Some(reason);
+            report.stopped_at = format!("{} (seed {})", of.stopped_at, other.scenario.seed);
+        }
+    }
+    let all: Vec<Loaded> = core::iter::once(loaded).chain(others).cloned().collect();
+    let reports: Vec<Report> = core::iter::once(report.clone()).chain(reports).collect();
+    report.results.seeds = Some(seeds::result(&all, &reports));
+    Ok(())
 }
 
 /// What was not played, in words; nothing if that is little.

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::fault::{Exit, Failure};
 use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::scenario::Input;
+use crate::scenario::{Input, Loaded, Setting};
 use crate::simulate::Explain;
 
 /// Play the workloads of a scenario; --out writes every artifact
@@ -34,21 +34,30 @@ pub(super) struct Args {
     /// With the 90 % interval of each time; takes several times as long
     #[arg(long)]
     interval: bool,
+    /// Play it with so many seeds, from its own on: percentiles and the worst of each time; all else is of the first
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
+    seeds: u64,
     #[command(flatten)]
     system: System,
     #[command(flatten)]
     output: Output,
 }
 
+/// The most seeds of one call.
+pub(super) const MOST_SEEDS: u64 = 10_000;
+
 const EXAMPLES: &str = "\
 Examples:
   fabricsim run scenarios/hgx-h100-2node.toml
   fabricsim run cluster.toml --set nodes=8 --seed 7 --format json
+  fabricsim run cluster.toml --seeds 20
   fabricsim run cluster.toml --out results";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input: Input = args::input(Some(&args.scenario))?;
-    let loaded = context.load(&input, args.system.settings()?)?;
+    let mut all = seeded(&input, &args.system, args.seeds, context)?;
+    let others = all.split_off(1);
+    let Some(loaded) = all.pop() else { return Err(Failure::internal("no seed")) };
     if loaded.scenario.workloads.is_empty() {
         let fault = Diagnostic::new(Code::NoWorkload, "nothing to run: the scenario has no `[[workload]]`")
             .help("add one: [[workload]] kind = \"collective\" op = \"all_reduce\", each on a line of its own")
@@ -66,5 +75,24 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         play_all: args.no_fast_forward,
         interval: args.interval,
     };
-    play::play(&loaded, &args.scenario.display().to_string(), view, context)
+    play::play(&loaded, &others, &args.scenario.display().to_string(), view, context)
+}
+
+/// A scenario with its own seed and those that follow, `seeds` in all; warnings are those of the first.
+pub(super) fn seeded(input: &Input, system: &System, seeds: u64, context: &Context) -> Result<Vec<Loaded>, Failure> {
+    let first = context.load(input, system.settings()?)?;
+    let seed = first.scenario.seed;
+    let last = seed.checked_add(seeds - 1).filter(|last| i64::try_from(*last).is_ok());
+    let Some(last) = last else {
+        let message = format!("{seeds} seeds from {seed} on go beyond the last seed, {}", i64::MAX);
+        return Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message)));
+    };
+    let mut all = vec![first];
+    let quiet = Context { quiet: true, ..context.clone() };
+    for seed in seed + 1..=last {
+        let mut other = quiet.clone();
+        other.settings.push(Setting::value("--seeds", "seed", seed));
+        all.push(other.load(input, system.settings()?)?);
+    }
+    Ok(all)
 }

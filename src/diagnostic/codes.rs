@@ -328,6 +328,72 @@ itself. docs/fitting.md has the measure: a standard error as large as the value,
     Internal = "E099", "an internal fault",
 "fabricsim is wrong, not the input. Please report it with the command line, the scenario and the version.";
 
+    BadThresholds = "E110", "thresholds the wrong way round",
+"Two thresholds of the transport contradict each other, or one can never be reached: marks that begin above where all is
+marked (`kmin` above `kmax`), a pause that ends above where it begins (`xon` not below `xoff`), a share `alpha` of nothing, an
+index whose least is above its limit.
+
+    [transport.ecn]
+    kmin = \"1600 KB\"
+    kmax = \"400 KB\"      # turned round? kmin = \"400 KB\", kmax = \"1600 KB\"
+
+The message has both values.";
+
+    BufferOvercommitted = "E111", "more is set aside than a switch has",
+"Each input of a switch has a reserve and a headroom of its own, and what is left is shared. Here nothing is left: inputs x
+(headroom + reserve) reach the buffer, or a fixed `xoff` lies above it, so that no pause would come before a drop.
+
+    [transport.pfc]
+    headroom = \"1 MB\"      # x 64 inputs = 64 MB, and the switch has 32 MiB
+
+The message has the largest headroom that fits. A smaller one than the cables need is warned of (W110).";
+
+    BufferTooSmall = "E112", "a buffer that holds no packet",
+"A buffer must hold one full packet with its headers at least, or nothing could ever be sent: `buffer.size` of a switch, or
+`credits.per_lane`, which is counted in blocks of 64 B and can announce at most 2,048 of them (128 KiB).
+
+    [transport.credits]
+    per_lane = \"4 KiB\"     # a packet of 4096 + 26 B takes 65 blocks, 4160 B";
+
+    OtherFlowControl = "E113", "settings of another flow control",
+"A table under `[transport]` belongs to a flow control that is not the one in force: pauses for traffic that is dropped, credits
+beside pauses.
+
+    [transport]
+    flow_control = \"drop\"
+    [transport.pfc]          # flow_control = \"pfc\" pauses
+    alpha = 0.125";
+
+    GaveUp = "E114", "a sender gave up",
+"A queue pair heard nothing for `retries` timeouts in a row, as with a link that loses all it carries, and its message never
+arrives; on hardware the connection breaks with an error (retry count exceeded). The run ends there, with exit code 4.
+
+    [transport]
+    rto = \"1 ms\"
+    retries = 7
+
+The message names the first flow.";
+
+    NoProgress = "E115", "nothing moves any more",
+"Flows have something to send and no byte has arrived for `limits.stall` of simulated time, though no ports wait for each other
+in a circle (that is E072). A port that is held for ever does that: a NIC that pauses its switch without end. The run ends
+there, with exit code 4, and the message names what holds.";
+
+    ReorderedPaths = "E117", "paths that reorder, and a receiver that takes gaps for losses",
+"Where switches choose the path of each packet, packets overtake each other. A receiver with go-back-n takes that for a loss each
+time and has everything sent again; hardware switches one on only with the other.
+
+    [transport]
+    path_choice = \"adaptive\"
+    recovery = \"selective\"     # the default with such paths";
+
+    NotOverPackets = "E118", "not possible where packets are played",
+"Some things are modelled on virtual links alone: reductions in switches (NVLS over nodes, CollNet), links that flap, a cable that
+is dead in one direction only, routes that enter the network twice.
+
+    [transport]
+    model = \"virtual\"";
+
     BothDirections = "W003", "looks like the sum of both directions",
 "Rates are per direction. Data sheets give NVLink as the sum of both: NVLink 4 is sold as 900 GB/s and carries 450 GB/s
 each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every prediction too good.
@@ -420,4 +486,55 @@ part, or say which model is meant: `--gpu`, `--nic`.";
     ImportValue = "W069", "a value that is not plain",
 "A speed, width or number in the file cannot be read, is zero or empty, or is spelled in a way that NCCL does not know (it
 then takes 8 GT/s). The message says what was taken in its place.";
+
+    HeadroomSmall = "W110", "headroom below what can still arrive",
+"After an input has asked for a pause, data arrive until the pause acts: what is on the cable both ways, a packet that delays the
+frame, one that the sender can't abort, and what it sends until it responds: H = 2 d C + 2 S + 84 B + t C. With less than that a
+lossless class drops. At 400 Gb/s over 100 m, with packets of 4178 B and the bound of IEEE 802.3 for t, that is 116.4 KB.
+
+Leave `transport.pfc.headroom` out to have what the longest and fastest link needs.";
+
+    MarksAfterPauses = "W111", "pauses come before marks",
+"Marks are to slow senders down before anything is paused, so `ecn.kmin` must lie below the threshold at which a single input is
+paused. Here it doesn't: congestion is met by pauses alone, which hold flows that have no part in it.
+
+With n ports that all share one buffer, marks come first for sure only if kmin < a (B - n h) / (n (1 + a)), with the buffer B,
+the headroom h of a port and the share a (DCQCN, SIGCOMM 2015, section 4); the message has that bound too.";
+
+    Unprotected = "W112", "nothing slows senders down",
+"Packets are dropped where a buffer is full, and no mark and no delay tells a sender: each sends at line rate, and most of what it
+sends is dropped and sent again. That is goodput collapse, and rarely what is meant.
+
+    [transport]
+    rate_control = \"dcqcn-firmware\"     # with marks, or flow_control = \"pfc\"";
+
+    CreditsShort = "W113", "credits too few for the cable",
+"A link carries at most the credits of a lane for each round of them: V / t with t = 2 d + release + packet of credits + one full
+packet. Here that is less than the link's rate. With 300 ns to release and 4122 B packets, 400 Gb/s need 64 KiB up to 93 m and
+128 KiB up to 224 m.
+
+The message has the rate that is left.";
+
+    DeafControl = "W114", "a rate control that hears nothing",
+"The rate control waits for marks, and nothing marks: senders stay at line rate.
+
+    [transport]
+    rate_control = \"dcqcn\"
+    [transport.ecn]
+    marking = \"red\"";
+
+    PortHeld = "W116", "a port was held for most of the run",
+"A port was paused, or without credit, for more than half of the run. What waits behind it goes nowhere, whether or not it goes
+where the congestion is: those flows are victims. The message names the port, the root of the congestion and the victims.
+
+Marks and a rate control (`transport.rate_control`) keep queues short, credits with adaptive paths go round, classes keep apart.";
+
+    Dropped = "W117", "a lossless class lost packets",
+"Packets of a class that is to be lossless were dropped: the watchdog gave up on a port, or a headroom overflowed. They were sent
+again if `transport.recovery` says so; on hardware such losses show as retransmissions and rare long stalls.";
+
+    AtTheLimit = "W119", "the rate control is at its limit",
+"Most of the time queues stood beyond where all is marked, or most packets came back marked: the control can't slow this many
+senders down enough. With DCQCN's paper values that is so from about 16 flows at 40 Gb/s to one port on; what remains is
+pausing or dropping. docs/models.md has the fixed point.";
 }

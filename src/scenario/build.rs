@@ -7,17 +7,23 @@ use sim_topology::{Catalogue, Fabric};
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
-use super::{Limits, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, profile, software, workload};
+use super::{
+    Limits, Packets, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, profile, software, transport,
+    workload,
+};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+
+/// What comes of a tree.
+pub(super) struct Built {
+    pub(super) scenario: Scenario,
+    pub(super) fabric: Fabric,
+    pub(super) packets: Option<Packets>,
+    pub(super) catalogue: Cow<'static, Catalogue>,
+}
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
 /// checks that would only find consequences.
-pub(super) fn scenario(
-    table: &Table,
-    name: &str,
-    sound: bool,
-    out: &mut Diagnostics,
-) -> Option<(Scenario, Fabric, Cow<'static, Catalogue>)> {
+pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnostics) -> Option<Built> {
     let root = View::new(table, &ROOT);
     schema(&root, out);
     let Some(own) = catalogue::catalogue(table, out) else {
@@ -54,6 +60,7 @@ pub(super) fn scenario(
         return None;
     };
     hardware::far_nics(table, &fabric, out);
+    let packets = transport::packets(&root, table, &fabric, catalogue, out);
     let workloads = workload::workloads(&root, &fabric, seed, out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
         hardware::posted_writes(workload, &item.place, &fabric, catalogue, out);
@@ -71,6 +78,7 @@ pub(super) fn scenario(
         reference,
         system,
         cluster: spec,
+        qps: root.table_or_empty("transport").integer("qps").unwrap_or(1),
         software,
         profile,
         workloads,
@@ -78,7 +86,7 @@ pub(super) fn scenario(
         fault_places: root.items("fault").iter().map(|item| item.place.clone()).collect(),
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };
-    Some((scenario, fabric, own))
+    Some(Built { scenario, fabric, packets, catalogue: own })
 }
 
 fn schema(root: &View<'_>, out: &mut Diagnostics) {

@@ -25,8 +25,8 @@ pub(super) fn catalogue(root: &Table, out: &mut Diagnostics) -> Option<Cow<'stat
     let builtin = Catalogue::builtin();
     let Some(tables) = root.get("catalogue") else { return Some(Cow::Borrowed(builtin)) };
     let (mut rows, mut written, mut faulty) = (Vec::new(), Vec::new(), Vec::new());
-    // Clusters are keys of scenarios and have been laid below this one's.
-    for kind in tables.as_table()?.entries.iter().filter(|kind| kind.key != "cluster") {
+    // Clusters and presets are keys of scenarios and have been laid below this one's.
+    for kind in tables.as_table()?.entries.iter().filter(|kind| !is_keys(&kind.key)) {
         let (Some(spec), Some(list)) = (spec_of(&kind.key), kind.node.as_table()) else {
             faulty.push(kind.key.as_str());
             continue;
@@ -63,6 +63,11 @@ pub(super) fn catalogue(root: &Table, out: &mut Diagnostics) -> Option<Cow<'stat
             None
         }
     }
+}
+
+/// Whether rows of the kind are keys of scenarios.
+fn is_keys(kind: &str) -> bool {
+    matches!(kind, "cluster" | "preset")
 }
 
 fn spec_of(kind: &str) -> Option<&'static TableSpec> {
@@ -247,12 +252,12 @@ mod tests {
     /// The tables of keys and the embedded data know the same kinds and keys.
     #[test]
     fn every_figure_of_the_data_has_its_key() {
-        // A cluster of one's own is a scenario.
-        let kinds: Vec<&str> = Catalogue::KINDS.iter().map(|(key, _)| *key).filter(|key| *key != "cluster").collect();
-        let mut known: Vec<&str> = CATALOGUE.keys.iter().map(|k| k.name).filter(|name| *name != "cluster").collect();
+        // Of one's own they are keys of a scenario.
+        let kinds: Vec<&str> = Catalogue::KINDS.iter().map(|(key, _)| *key).filter(|key| !is_keys(key)).collect();
+        let mut known: Vec<&str> = CATALOGUE.keys.iter().map(|k| k.name).filter(|name| !is_keys(name)).collect();
         known.sort_unstable_by_key(|name| kinds.iter().position(|kind| kind == name));
         assert_eq!(kinds, known);
-        for entry in Catalogue::builtin().entries().filter(|e| e.kind != "cluster") {
+        for entry in Catalogue::builtin().entries().filter(|e| !is_keys(e.kind)) {
             let spec = spec_of(entry.kind).unwrap();
             for figure in &entry.figures {
                 let first = figure.key.split('.').next().unwrap();
@@ -265,7 +270,7 @@ mod tests {
     #[test]
     fn every_key_is_one_of_the_data() {
         let builtin = Catalogue::builtin();
-        for (kind, _) in Catalogue::KINDS.iter().filter(|(kind, _)| *kind != "cluster") {
+        for (kind, _) in Catalogue::KINDS.iter().filter(|(kind, _)| !is_keys(kind)) {
             let spec = spec_of(kind).unwrap();
             let like = builtin.entries().find(|e| e.kind == *kind).unwrap().name.to_owned();
             for key in spec.keys.iter().filter(|k| !matches!(k.name, "like" | "title" | "note" | "node")) {

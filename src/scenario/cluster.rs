@@ -182,6 +182,14 @@ fn transport(
         spec.node.gpudirect = GpudirectLevel::Loc;
     }
     spec.path_choice = view.choice("path_choice").and_then(|text| text.parse().ok());
+    if let (Some(node), Some(overhead)) = (view.node("packet_overhead"), view.size("packet_overhead")) {
+        if overhead > Bytes::kib(1) {
+            let fault = Diagnostic::new(Code::OutOfRange, "`packet_overhead` is out of range");
+            out.push(fault.at(node.place.clone(), format!("{overhead}; up to 1 KiB are possible")));
+        } else {
+            spec.packet_overhead = Some(overhead);
+        }
+    }
     let Some(node) = view.node("mtu") else { return };
     let (low, high) = (Bytes::new(256), Bytes::new(9000));
     match view.size("mtu") {

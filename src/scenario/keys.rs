@@ -8,11 +8,13 @@ mod fabric;
 mod facts;
 mod faults;
 mod tables;
+mod transport;
 
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
 pub use tables::ROOT;
 pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, PCIE, REDUCTIONS, SLOT, TRANSFER, TRANSFER_ITEM};
+pub(crate) use transport::TRANSPORT;
 
 /// A table of keys.
 #[derive(Debug)]

@@ -122,6 +122,7 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         }
     }
     table = super::reference_cluster::under(table, diagnostics);
+    table = super::transport_preset::under(table, diagnostics);
     super::profile::below(&mut table, 0, diagnostics);
     if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
         profile.node.flatten();

@@ -38,6 +38,7 @@ pub(super) fn network(root: &View<'_>, spec: &mut FabricSpec, catalogue: &Catalo
         spec.switch_cable_m = length.0;
     }
     spec.core_cable_m = view.length("core_cable").map(|length| length.0);
+    spec.link_latency = view.time("link_latency");
     spec.switch = switch(&view, "switch", catalogue, out);
     spec.spine_switch = switch(&view, "spine_switch", catalogue, out);
     spec.core_switch = switch(&view, "core_switch", catalogue, out);

@@ -25,6 +25,7 @@ pub const PRESETS: &[Preset] = presets![
     "one-transfer",
     "oversubscribed-shift",
     "incast-8to1",
+    "incast-roce",
     "gds-weight-load",
     "cross-socket",
     "acs-on",

@@ -1,17 +1,16 @@
 //! `cluster = "NAME"`: the keys of a reference cluster, below all that the scenario and its settings say.
 
-use sim_topology::Catalogue;
-
-use super::cluster::advice;
-use super::tree::{self, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use super::named_keys::{self, Kind};
+use super::tree::Table;
+use crate::diagnostic::{Code, Diagnostics};
 
 /// Lays `table` upon the keys of the cluster that it names, if it names one.
 pub(super) fn under(table: Table, diagnostics: &mut Diagnostics) -> Table {
     let Some(node) = table.get("cluster") else { return table };
     // Another type than text is for validation to refuse.
     let Some(name) = node.as_text() else { return table };
-    let Some(mut below) = keys(&table, name, node, &mut Vec::new(), diagnostics) else { return table };
+    let below = named_keys::keys(&CLUSTERS, &table, (name, node), &mut Vec::new(), diagnostics);
+    let Some(mut below) = below else { return table };
     // A node that is described stands in place of the cluster's system, another kind of network in place of its own.
     if table.get("node").is_some() {
         below.remove("system");
@@ -24,52 +23,11 @@ pub(super) fn under(table: Table, diagnostics: &mut Diagnostics) -> Table {
     below
 }
 
-/// The keys of the cluster called `name`: of a row of the scenario's own, else of a built-in one. `node` is where it is named.
-fn keys(
-    table: &Table,
-    name: &str,
-    node: &Node,
-    chain: &mut Vec<String>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Table> {
-    let folded = name.trim().to_lowercase();
-    let own = table.get("catalogue").and_then(|c| c.as_table()?.get("cluster")?.as_table());
-    let row = own.and_then(|rows| rows.entries.iter().find(|row| row.key.trim().to_lowercase() == folded));
-    // A row of a built-in name that is like it means the built-in one.
-    let row = row.filter(|_| chain.last() != Some(&folded));
-    if let Some(row) = row.and_then(|row| row.node.as_table()) {
-        if chain.contains(&folded) {
-            let message = format!("cluster `{}` is like itself", shorten(name));
-            let fault = Diagnostic::new(Code::Cycle, message);
-            diagnostics.push(fault.at(node.place.clone(), "closes the circle"));
-            return None;
-        }
-        chain.push(folded);
-        let mut own = row.clone();
-        for key in ["title", "note"] {
-            own.remove(key);
-        }
-        let Some(like) = own.remove("like") else { return Some(own) };
-        // Another type than text is for validation to refuse.
-        let Some(other) = like.node.as_text() else { return Some(own) };
-        let mut below = keys(table, other, &like.node, chain, diagnostics)?;
-        below.lay(own);
-        return Some(below);
-    }
-    match Catalogue::builtin().cluster(name) {
-        Ok(row) => {
-            let text = row.scenario.to_string();
-            let source = diagnostics.sources.add(format!("cluster {}", row.name), text.clone());
-            Some(tree::parse(source, &text, diagnostics))
-        }
-        Err(error) => {
-            let fault = Diagnostic::new(Code::UnknownSystem, format!("unknown cluster `{}`", shorten(name)));
-            let fault = fault.at(node.place.clone(), "not in the catalogue").help(advice(&error));
-            diagnostics.push(fault.help("`fabricsim catalog` lists them under `cluster`"));
-            None
-        }
-    }
-}
+static CLUSTERS: Kind = Kind {
+    word: "cluster",
+    unknown: Code::UnknownSystem,
+    builtin: |catalogue, name| catalogue.cluster(name).map(|row| (row.name.clone(), row.scenario.clone())),
+};
 
 #[cfg(test)]
 mod tests {

@@ -43,7 +43,7 @@ pub(super) fn search(
         .flat_map(|(size, request)| ways(machine, request, best).into_iter().map(move |way| (size, way)))
         .collect();
     world.more(jobs.len());
-    let network = profile::library(machine.fabric, &machine.timing);
+    let network = profile::library(machine.fabric, &machine.timing, world.loaded.packets.as_ref());
     let row_of = |request: &Request| rows.iter().find(|row| row.bytes == request.bytes.get());
     let one = |(size, request): &(usize, Request)| -> Result<(usize, Option<TriedResult>), RunError> {
         let calls = (collective.warmup, collective.iterations);

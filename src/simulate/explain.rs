@@ -6,7 +6,7 @@ use sim_collectives::{Machine, Request};
 use sim_core::outcome::StopReason;
 use sim_report::result::{CandidateResult, CollectiveResult, ExplainResult};
 
-use super::{Explain, RunError, World, predict, profile};
+use super::{Explain, RunError, World, predict};
 
 /// All combinations with NCCL's predicted times, the cheapest first, then those that are not offered with the reason.
 pub(super) fn size(
@@ -32,7 +32,7 @@ pub(super) fn size(
         {
             return Ok(None);
         }
-        let ran = predict(machine, &profile::library(machine.fabric, &machine.timing), &way, calls, world.limits())?;
+        let ran = predict(machine, world.by_library, &way, calls, world.limits())?;
         Ok((ran.outcome.reason == StopReason::Finished).then_some(ran.row))
     };
     let offered = machine.comm.candidates_of(request.operation, request.bytes.get(), request.element);

@@ -16,6 +16,7 @@ use sim_report::result::CollectiveResult;
 use sim_topology::{LinkClass, PathChoice};
 
 use super::{Predicted, RunError, predict, profile};
+use crate::scenario::Packets;
 
 /// Other draws of paths that are played, where switches hash.
 const DRAWS: u64 = 4;
@@ -47,12 +48,13 @@ impl Ranged {
 /// If the call can't be run.
 pub fn predict_ranged(
     machine: &Machine<'_>,
+    packets: Option<&Packets>,
     request: &Request,
     calls: (u32, u32),
     limits: &engine::Limits,
 ) -> Result<Ranged, RunError> {
     let play = |machine: &Machine<'_>| {
-        let network = profile::library(machine.fabric, &machine.timing);
+        let network = profile::library(machine.fabric, &machine.timing, packets);
         predict(machine, &network, request, calls, limits.clone())
     };
     let mut own = machine.clone();

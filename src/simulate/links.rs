@@ -8,6 +8,8 @@ use sim_core::units::{Span, Time};
 use sim_report::result::LinkResult;
 use sim_topology::Fabric;
 
+use super::transport::Sums;
+
 #[derive(Clone, Copy, Default)]
 struct Counted {
     payload: u64,
@@ -52,20 +54,31 @@ impl Totals {
         self.links.iter().map(|l| Carried { payload: l.payload, held: l.held }).collect()
     }
 
-    /// All links in the fabric's order. Links here are lossless and unbounded: nothing is marked, paused or dropped.
-    pub(super) fn results(&self, fabric: &Fabric) -> Vec<LinkResult> {
-        let result = |(i, (sum, link)): (usize, (&Counted, &sim_topology::Link))| LinkResult {
-            link: fabric.link_name(LinkId::new(i)),
-            class: link.class.to_string(),
-            bytes: sum.payload,
-            utilization: share(sum.busy, self.time),
-            peak_queue_bytes: match sum.longest_wait {
-                Span::ZERO => 0,
-                wait => link.rate.ps_per_byte().bytes_in(wait).get(),
-            },
-            ecn_marked: 0,
-            pfc_pause_us: 0.0,
-            drops: 0,
+    /// All links in the fabric's order. Virtual links are lossless and unbounded: nothing is marked, paused or dropped.
+    pub(super) fn results(&self, fabric: &Fabric, packets: &Sums) -> Vec<LinkResult> {
+        let result = |(i, (sum, link)): (usize, (&Counted, &sim_topology::Link))| {
+            let port = packets.port(LinkId::new(i));
+            let counted = port.copied().unwrap_or_default();
+            let held = counted.held.as_us();
+            let (pause, stall) = if packets.paused() { (held, 0.0) } else { (0.0, held) };
+            let ns = self.time.as_us() * 1e3;
+            LinkResult {
+                link: fabric.link_name(LinkId::new(i)),
+                class: link.class.to_string(),
+                bytes: sum.payload,
+                utilization: share(sum.busy, self.time),
+                peak_queue_bytes: match (port, sum.longest_wait) {
+                    (Some(port), _) => port.peak,
+                    (None, Span::ZERO) => 0,
+                    (None, wait) => link.rate.ps_per_byte().bytes_in(wait).get(),
+                },
+                ecn_marked: counted.marks,
+                pfc_pause_us: pause,
+                drops: counted.drops,
+                mean_queue_bytes: port.map(|port| if ns > 0.0 { port.byte_ns as f64 / ns } else { 0.0 }),
+                pfc_pauses: port.filter(|_| packets.paused()).map(|port| port.pauses),
+                credit_stall_us: port.filter(|_| !packets.paused()).map(|_| stall),
+            }
         };
         self.links.iter().zip(fabric.links()).enumerate().map(result).collect()
     }

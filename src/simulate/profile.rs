@@ -9,7 +9,8 @@ use sim_core::units::Rate;
 use sim_report::result::ParameterResult;
 use sim_topology::{Fabric, LinkClass};
 
-use crate::scenario::Profile;
+use super::transport::over_packets;
+use crate::scenario::{Packets, Profile};
 
 /// Puts a scenario's parameters, which have been checked, in place of the built-in ones.
 pub(crate) fn apply(profile: &Profile, timing: &mut Timing) {
@@ -38,10 +39,11 @@ pub(crate) fn asked(timing: &Timing) -> Vec<ParameterResult> {
 
 /// The links as collectives find them: of a NIC's port, the library's messages fill `network.port_share`. Between switches they fill what
 /// links carry.
-pub(crate) fn library(fabric: &Fabric, timing: &Timing) -> Network {
+pub(crate) fn library(fabric: &Fabric, timing: &Timing, packets: Option<&Packets>) -> Network {
     let filled = timing.parameter(Key::NetworkPortShare).value;
     let own = |class| timing.parameter(LinkKind::of(class).share()).value;
-    network(fabric, |class| own(class) * if is_port(class) { filled } else { 1.0 })
+    let network = network(fabric, |class| own(class) * if is_port(class) { filled } else { 1.0 });
+    over_packets(network, fabric, packets)
 }
 
 /// Whether links of this class join a NIC's port to the network.

@@ -102,7 +102,7 @@ pub fn predict_with(
     let mut machine = loaded.machine(group)?;
     change(&mut machine.timing);
     machine.timing = machine.timing.watched();
-    let network = profile::library(machine.fabric, &machine.timing);
+    let network = profile::library(machine.fabric, &machine.timing, loaded.packets.as_ref());
     let predicted = predict(&machine, &network, request, calls, limits)?;
     let asked = machine.timing.read().into_iter().map(|p| p.key).collect();
     Ok((predicted, asked))
@@ -165,7 +165,8 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
         }
         let calls = (collective.warmup, collective.iterations);
         let predicted = if world.options.interval {
-            let ranged = interval::predict_ranged(&machine, request, calls, &world.limits())?;
+            let ranged =
+                interval::predict_ranged(&machine, world.loaded.packets.as_ref(), request, calls, &world.limits())?;
             let mut predicted = ranged.predicted;
             predicted.row.low_us = Some(ranged.low_us);
             predicted.row.high_us = Some(ranged.high_us);
@@ -188,7 +189,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             sum.stop(StopReason::Interrupted, what);
             continue;
         };
-        if !sum.add(&what, &outcome, Time::ZERO, wall)? {
+        if !sum.add(&what, machine.fabric, &outcome, Time::ZERO, wall)? {
             continue;
         }
         if largest.as_ref().is_none_or(|largest| row.bytes >= largest.bytes) {

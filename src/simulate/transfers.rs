@@ -1,6 +1,7 @@
 //! Point-to-point transfers.
 
 use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
+use sim_core::outcome::Outcome;
 use sim_core::random::mix;
 use sim_core::units::{Bytes, Span, Time};
 use sim_report::result::TransferResult;
@@ -17,9 +18,9 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let list: Vec<Transfer> = transfers.traffic.iter().collect();
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
-    let ports = u64::from(fabric.ports_per_nic().max(1));
-    let message = |t: &Transfer, port: u64, bytes: Bytes| {
-        let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(port));
+    let ports = u64::from(fabric.ports_per_nic().max(1)) * u64::from(world.loaded.scenario.qps);
+    let message = |t: &Transfer, part: u64, bytes: Bytes| {
+        let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
         let route = fabric.route(&request);
         let route =
             route.map_err(|error| RunError::unable(what.clone())(sim_collectives::PlanError::from(error).into()))?;
@@ -44,7 +45,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     for (owner, t) in list.iter().enumerate() {
         let mut whole = message(t, 0, t.bytes)?;
         copied_us = whole.pace.map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
-        // One queue pair on each port of a NIC that has several, with an even part of the message.
+        // As many queue pairs as asked for on each port of a NIC, with an even part of the message each.
         let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
         let parts = if network { ports.min(t.bytes.get().max(1)) } else { 1 };
         let (share, rest) = (t.bytes.get() / parts, t.bytes.get() % parts);
@@ -57,11 +58,11 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         }
     }
     let mut graph = StepGraph::default();
-    graph.add(Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO })?;
+    graph.add(Node { work: Work::Transfers(messages.clone()), after: Vec::new(), start: Span::ZERO })?;
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
     world.one_done();
     let began = list.iter().map(|t| t.start).min().map_or(Time::ZERO, |start| Time::ZERO + start);
-    let complete = sum.add(&what, &executed.outcome, began, executed.wall)?;
+    let complete = sum.add(&what, fabric, &executed.outcome, began, executed.wall)?;
     // A transfer has arrived when all its parts have.
     let mut left = vec![0u32; list.len()];
     owners.iter().for_each(|&owner| left[owner] += 1);
@@ -72,12 +73,19 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             left[owner] = left[owner].saturating_sub(1);
         }
     }
+    let told = told(fabric, &messages, &owners, list.len(), &executed.outcome);
+    if let Some(at) = told.iter().position(|told| told.is_some_and(|told| told.failed)) {
+        let [src, dst] = [list[at].src, list[at].dst].map(|id| fabric.device(id).name.as_str());
+        sum.stopped_at += &format!(": {src} to {dst} heard nothing after all its retries");
+    }
     let arrived = latest.iter().zip(&left).map(|(&ended, &left)| (left == 0).then_some(ended));
     let (mut bytes, mut first, mut last) = (0u128, Time::MAX, Time::ZERO);
-    for (transfer, ended) in list.iter().zip(arrived) {
+    let mut slowest_us = 0.0f64;
+    for ((transfer, ended), told) in list.iter().zip(arrived).zip(told) {
         let Some(ended) = ended else { continue };
         let start = Time::ZERO + transfer.start;
         let time_us = ended.since(start).as_us();
+        slowest_us = slowest_us.max(time_us);
         bytes += u128::from(transfer.bytes.get());
         (first, last) = (first.min(start), last.max(ended));
         sum.transfers.push(TransferResult {
@@ -87,8 +95,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             start_us: transfer.start.as_us(),
             time_us,
             rate: if time_us > 0.0 { transfer.bytes.get() as f64 / time_us / 1e3 } else { 0.0 },
+            acked_us: told.map(|told| told.acked.since(start.min(told.acked)).as_us()),
+            retransmitted: told.map(|told| told.resent),
+            marked: told.map(|told| told.marked),
         });
     }
+    sum.slowest_us.push(slowest_us);
     if bytes > 0 {
         let us = last.since(first).as_us();
         let mut limit = bottleneck::transfers(fabric, &executed.outcome, began);
@@ -109,6 +121,38 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         );
     }
     Ok(complete)
+}
+
+/// What the queue pairs of a transfer measured.
+#[derive(Clone, Copy)]
+struct Told {
+    acked: Time,
+    resent: u64,
+    marked: u64,
+    failed: bool,
+}
+
+/// Per transfer what its queue pairs measured; `None` where it had none. Queue pairs are numbered in the order of the messages
+/// that cross the network.
+fn told(
+    fabric: &Fabric,
+    messages: &[Message],
+    owners: &[usize],
+    transfers: usize,
+    outcome: &Outcome,
+) -> Vec<Option<Told>> {
+    let mut all: Vec<Option<Told>> = vec![None; transfers];
+    let Some(net) = &outcome.net else { return all };
+    let crosses = |m: &Message| m.bytes > Bytes::ZERO && m.route.iter().any(|id| fabric.link(*id).class.is_network());
+    let over = messages.iter().zip(owners).filter(|(message, _)| crosses(message));
+    for ((_, owner), flow) in over.zip(&net.flows) {
+        let sum = all[*owner].get_or_insert(Told { acked: Time::ZERO, resent: 0, marked: 0, failed: false });
+        sum.acked = sum.acked.max(flow.acked_at);
+        sum.resent += flow.resent;
+        sum.marked += flow.marked;
+        sum.failed |= flow.failed;
+    }
+    all
 }
 
 /// The device that starts a transfer: its source if that is a GPU, else its destination.

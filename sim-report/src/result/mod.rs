@@ -10,7 +10,9 @@ mod faults;
 mod fit;
 mod path;
 mod run;
+mod seeds;
 mod topo;
+mod transport;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +26,9 @@ pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkResult, LinkTotals, MAX_LINKS,
     MAX_TRANSFERS, RunResults, StepResult, TransferResult, TransferTotals,
 };
+pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use topo::{BillItem, PairCounts, TopoResults};
+pub use transport::{TransportParameter, TransportResult, TransportTotals};
 
 /// The version of the JSON schema, counted up when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BestResult, FaultResult, HealthyResult, ParameterResult};
+use super::{BestResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, TransportResult};
 
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
@@ -32,6 +32,12 @@ pub struct RunResults {
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.
     pub link_totals: LinkTotals,
+    /// How the packets of the network fared; absent where links are virtual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportResult>,
+    /// Times over several seeds, where that was asked for; all else is of the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedsResult>,
     /// The timing parameters that the times of collectives rest on, with their origins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<ParameterResult>,
@@ -180,7 +186,7 @@ pub struct CollectiveResult {
 }
 
 /// A transfer between two devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferResult {
     /// Sending device.
     pub src: String,
@@ -195,6 +201,15 @@ pub struct TransferResult {
     /// Payload over time.
     #[serde(rename = "GBps")]
     pub rate: f64,
+    /// From the start until the sender knew that all had arrived, where packets were played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_us: Option<f64>,
+    /// Packets sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmitted: Option<u64>,
+    /// Packets that arrived marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked: Option<u64>,
 }
 
 /// A step of training or inference.
@@ -211,7 +226,7 @@ pub struct StepResult {
 }
 
 /// One direction of a link over the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// `from→to`.
     pub link: String,
@@ -229,6 +244,15 @@ pub struct LinkResult {
     pub pfc_pause_us: f64,
     /// Packets dropped.
     pub drops: u64,
+    /// The queue's mean over the run's time, where packets were played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_queue_bytes: Option<f64>,
+    /// How often it was paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_pauses: Option<u64>,
+    /// Time that it lacked credits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit_stall_us: Option<f64>,
 }
 
 /// Sums over all links.

@@ -55,14 +55,5 @@ fn the_busiest_links_are_listed() {
 }
 
 fn link(name: &str, utilization: f64) -> LinkResult {
-    LinkResult {
-        link: name.to_owned(),
-        class: "nvlink".to_owned(),
-        bytes: 10,
-        utilization,
-        peak_queue_bytes: 0,
-        ecn_marked: 0,
-        pfc_pause_us: 0.0,
-        drops: 0,
-    }
+    LinkResult { link: name.to_owned(), class: "nvlink".to_owned(), bytes: 10, utilization, ..LinkResult::default() }
 }

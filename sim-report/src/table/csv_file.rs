@@ -55,7 +55,20 @@ pub fn collectives_csv(out: impl Write, rows: &[CollectiveResult]) -> Result<(),
 /// # Errors
 /// If writing fails.
 pub fn transfers_csv(out: impl Write, rows: &[TransferResult]) -> Result<(), csv::Error> {
-    write_csv(out, &["src", "dst", "bytes", "start_us", "time_us", "GBps"], rows)
+    let header = ["src", "dst", "bytes", "start_us", "time_us", "GBps", "acked_us", "retransmitted", "marked"];
+    // Those over a network of packets have all, others none of the last three.
+    let packets = rows.iter().any(|row| row.acked_us.is_some());
+    let cells = rows.iter().map(|row| {
+        let mut cells = vec![row.src.clone(), row.dst.clone(), row.bytes.to_string()];
+        cells.extend([row.start_us, row.time_us, row.rate].map(|number| number.to_string()));
+        if packets {
+            let text = |number: Option<u64>| number.map_or_else(String::new, |n| n.to_string());
+            cells.push(row.acked_us.map_or_else(String::new, |us| us.to_string()));
+            cells.extend([text(row.retransmitted), text(row.marked)]);
+        }
+        cells
+    });
+    write_csv(out, &header[..if packets { 9 } else { 6 }], cells)
 }
 
 /// Writes links, one per line.
@@ -63,8 +76,34 @@ pub fn transfers_csv(out: impl Write, rows: &[TransferResult]) -> Result<(), csv
 /// # Errors
 /// If writing fails.
 pub fn links_csv(out: impl Write, rows: &[LinkResult]) -> Result<(), csv::Error> {
-    let header = ["link", "class", "bytes", "utilization", "peak_queue_bytes", "ecn_marked", "pfc_pause_us", "drops"];
-    write_csv(out, &header, rows)
+    let header = [
+        "link",
+        "class",
+        "bytes",
+        "utilization",
+        "peak_queue_bytes",
+        "ecn_marked",
+        "pfc_pause_us",
+        "drops",
+        "mean_queue_bytes",
+        "pfc_pauses",
+        "credit_stall_us",
+    ];
+    // Links of a network of packets have the rest, others don't.
+    let packets = rows.iter().any(|row| row.mean_queue_bytes.is_some());
+    let cells = rows.iter().map(|row| {
+        let mut cells = vec![row.link.clone(), row.class.clone(), row.bytes.to_string(), row.utilization.to_string()];
+        cells.extend([row.peak_queue_bytes, row.ecn_marked].map(|n| n.to_string()));
+        cells.extend([row.pfc_pause_us.to_string(), row.drops.to_string()]);
+        if packets {
+            let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
+            cells.push(text(row.mean_queue_bytes));
+            cells.push(row.pfc_pauses.map_or_else(String::new, |n| n.to_string()));
+            cells.push(text(row.credit_stall_us));
+        }
+        cells
+    });
+    write_csv(out, &header[..if packets { 11 } else { 8 }], cells)
 }
 
 /// Writes a comparison, one row of a log per line.

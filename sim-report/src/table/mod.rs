@@ -7,6 +7,7 @@ mod junit;
 mod nccl;
 mod reports;
 mod text;
+mod transport;
 
 pub use csv_file::{collectives_csv, compare_csv, links_csv, transfers_csv, write_csv};
 pub use fit::{fit_text, parameters_line};
@@ -15,3 +16,4 @@ pub use junit::junit;
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
 pub use reports::{ab_text, collectives_text, compare_text, links_text, path_text, transfers_text};
 pub use text::{Align, TextTable, number, time_text};
+pub use transport::{diff_text, seeds_text, transport_text};

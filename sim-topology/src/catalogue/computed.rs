@@ -6,6 +6,7 @@ use sim_core::units::Bytes;
 use super::Catalogue;
 use super::cluster::Cluster;
 use super::facts::{Constant, Fec, Measured, Optic, PathLatency, PcieSwitch, Power, Price, Rental};
+use super::preset::Preset;
 use super::rows::{
     C2c, Cable, CopyWay, Gpu, Host, Latency, Nic, NvSwitch, Nvlink, Nvme, Pcie, SocketLink, Switch, System,
     TransportPreset,
@@ -40,6 +41,7 @@ macro_rules! nothing_follows {
 
 nothing_follows!(
     Cluster,
+    Preset,
     System,
     C2c,
     SocketLink,

@@ -219,7 +219,7 @@ impl<T: DeserializeOwned> Table<T> {
         let mut rows: Vec<Row<T>> = Vec::with_capacity(items.len());
         for item in items {
             let toml::Value::Table(mut figures) = item else { return Err(fail("a row is not a table".into())) };
-            let p: Provenance = figures.clone().try_into().map_err(|e| fail(format!("{e}")))?;
+            let mut p: Provenance = figures.clone().try_into().map_err(|e| fail(format!("{e}")))?;
             for k in PROVENANCE {
                 figures.remove(k);
             }
@@ -227,6 +227,7 @@ impl<T: DeserializeOwned> Table<T> {
                 let base = rows.iter().find(|r| &r.name == like);
                 let base = base.ok_or_else(|| fail(format!("`{}` is like `{like}`, which comes later", p.name)))?;
                 inherit_node(&base.figures, &mut figures);
+                inherit_transport(base, &mut figures, &mut p);
             }
             let data = figures.clone().try_into().map_err(|e| fail(format!("`{}`: {e}", p.name)))?;
             let Provenance { name, aliases, title, note, standing, standings, source, .. } = p;
@@ -277,6 +278,48 @@ fn inherit_node(base: &toml::Table, figures: &mut toml::Table) {
             }
         }
     }
+}
+
+/// Takes the keys of `base.transport`, at any depth, that `figures.transport` does not give, with their standing and the
+/// base's sources.
+fn inherit_transport<T>(base: &Row<T>, figures: &mut toml::Table, row: &mut Provenance) {
+    fn lay<T>(
+        path: &str,
+        (below, base): (&toml::Table, &Row<T>),
+        above: &mut toml::Table,
+        own: Standing,
+        standings: &mut BTreeMap<String, Standing>,
+    ) {
+        for (key, value) in below {
+            let path = format!("{path}.{key}");
+            match (value, above.get_mut(key)) {
+                (toml::Value::Table(below), Some(toml::Value::Table(above))) => {
+                    lay(&path, (below, base), above, own, standings);
+                }
+                (_, Some(_)) => {}
+                (toml::Value::Table(below), None) => {
+                    let mut inner = toml::Table::new();
+                    lay(&path, (below, base), &mut inner, own, standings);
+                    above.insert(key.clone(), toml::Value::Table(inner));
+                }
+                (value, None) => {
+                    let standing = base.standings.get(&path).copied().unwrap_or(base.standing);
+                    if standing != own {
+                        standings.insert(path, standing);
+                    }
+                    above.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+    let key = "transport";
+    let Some(toml::Value::Table(below)) = base.figures.get(key) else { return };
+    let above = figures.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    if let toml::Value::Table(above) = above {
+        lay(key, (below, base), above, row.standing, &mut row.standings);
+    }
+    let more = base.source.iter().filter(|id| !row.source.contains(id)).cloned().collect::<Vec<_>>();
+    row.source.extend(more);
 }
 
 impl<T> Table<T> {

@@ -38,6 +38,25 @@ fn every_row_names_known_sources_and_existing_keys() {
 }
 
 #[test]
+fn presets_take_what_they_do_not_state_with_its_standing() {
+    let c = Catalogue::builtin();
+    let (row, base) = (c.preset("roce-400g-lossless").unwrap(), c.preset("roce-lossless").unwrap());
+    assert_eq!((row.name.as_str(), row.port_rate), ("roce-400g", Some(Rate::gbit(400))));
+    let of = |row: &Row<Preset>, table: &str, key: &str| row.transport.get(table).and_then(|t| t.get(key)).cloned();
+    assert_eq!(of(row, "ecn", "kmin"), Some("1600 KB".into()));
+    assert_eq!(of(row, "ecn", "pmax"), of(base, "ecn", "pmax"));
+    assert!(of(base, "ecn", "kmin").is_none());
+    assert_eq!(row.standings.get("transport.path_choice"), Some(&Standing::Recalled));
+    assert!(row.source.iter().any(|id| id == "nic_dump"));
+    // Two steps down.
+    let lossy = c.preset("roce-400g-lossy").unwrap();
+    assert_eq!(lossy.transport.get("flow_control").and_then(|v| v.as_str()), Some("drop"));
+    assert_eq!(lossy.transport.get("rate_control").and_then(|v| v.as_str()), Some("dcqcn-firmware"));
+    assert_eq!(lossy.standings.get("transport.flow_control"), Some(&Standing::Recalled));
+    assert!(c.presets().count() >= 20);
+}
+
+#[test]
 fn rates_are_of_one_direction() {
     let c = Catalogue::builtin();
     for (gpu, gbyte) in [("a100", 300), ("h100", 450), ("h200", 450), ("h800", 200), ("b200", 900), ("gb200", 900)] {

@@ -30,6 +30,8 @@ struct Frame<'a> {
 
 struct NetworkCosts {
     overhead: Bytes,
+    /// The latency of every link, if one is stated.
+    any: Option<Span>,
     nic_end: Span,
     nic_wire: Span,
     switch_wire: Span,
@@ -213,7 +215,8 @@ fn costs(
         Ok(Span::from_us_f64(per_m.as_us() * metres) + catalogue.latency(fec)?.latency)
     };
     Ok(NetworkCosts {
-        overhead: transport.packet_overhead,
+        overhead: spec.packet_overhead.unwrap_or(transport.packet_overhead),
+        any: spec.link_latency,
         nic_end: catalogue.latency("nic-port")?.latency + transport.extra_per_side,
         nic_wire: wire(spec.nic_cable_m, plan.rate)?,
         switch_wire: wire(spec.switch_cable_m, plan.uplink_rate)?,
@@ -411,7 +414,8 @@ impl Parts {
             let leaf_id = DeviceId(self.first_switch + leaf);
             let beside = blueprint.leaf_of[i - port as usize..i].iter().filter(|&&l| l == leaf).count();
             let link = Link { parallel: beside as u32, ..link };
-            let (up, down) = self.cable([nic, leaf_id], [end, models[0].latency + end], link);
+            let latency = costs.any.map_or([end, models[0].latency + end], |any| [any; 2]);
+            let (up, down) = self.cable([nic, leaf_id], latency, link);
             self.attach.push(Attach { leaf: leaf_id, up, down, position: used[leaf as usize] });
             used[leaf as usize] += 1;
         }
@@ -446,7 +450,7 @@ impl Parts {
                 (blueprint.plan.uplink_rate, costs.switch_wire)
             };
             let link = Link { parallel: beside, ..network_link(LinkClass::Uplink, rate, costs.overhead) };
-            let latency = ends.map(|end| models[end.tier()].latency + wire);
+            let latency = ends.map(|end| costs.any.unwrap_or(models[end.tier()].latency + wire));
             let ids = [cable.from, cable.to].map(|s| DeviceId(self.first_switch + s));
             self.cable(ids, latency, link);
         }
@@ -472,7 +476,9 @@ fn check_connected(parts: &Parts) -> Result<(), BuildError> {
 }
 
 fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
-    let Frame { spec, node, template, blueprint, mtu, per_domain, .. } = frame;
+    let Frame { spec, node, template, blueprint, models, mtu, per_domain, .. } = frame;
+    let buffer = |switch: &Row<Switch>| switch.buffer_mb.map(|mb| Bytes::new((mb * 1e6) as u64));
+    let buffers = models.map_or([None; 3], |models| models.map(buffer));
     let mut ports = vec![0u32; blueprint.plan.leaves as usize];
     for &leaf in &blueprint.leaf_of {
         ports[leaf as usize] += 1;
@@ -506,6 +512,7 @@ fn freeze(frame: Frame<'_>, parts: Parts) -> Fabric {
         mtu,
         per_domain,
         path_choice,
+        buffers,
         ailments: Ailments::default(),
     }
 }

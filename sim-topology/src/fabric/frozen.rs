@@ -37,6 +37,8 @@ pub struct Fabric {
     pub(super) mtu: Bytes,
     pub(super) per_domain: u32,
     pub(super) path_choice: PathChoice,
+    /// The packet buffers of leaves, spines and cores, as far as their rows have them.
+    pub(super) buffers: [Option<Bytes>; 3],
     /// What faults left; nothing in a healthy fabric.
     pub(crate) ailments: Ailments,
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use sim_core::units::{Bytes, Rate};
+use sim_core::units::{Bytes, Rate, Span};
 
 use crate::catalogue::UnknownName;
 use crate::node::NodeSpec;
@@ -83,12 +83,18 @@ pub struct FabricSpec {
     /// Cable between spines and cores (between groups of a dragonfly) in metres; as between leaves and spines if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_cable_m: Option<f64>,
+    /// Latency of every network link, in place of cables', error correction's and switches'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_latency: Option<Span>,
     /// What runs over the network.
     #[serde(default)]
     pub transport: TransportKind,
     /// Payload of a network packet; the transport's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
+    /// Wire bytes of a network packet beyond its payload; the transport's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_overhead: Option<Bytes>,
     /// Use only the first so many GPUs of a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus_per_node: Option<u32>,
@@ -149,8 +155,10 @@ impl FabricSpec {
             nic_cable_m: nic_cable(),
             switch_cable_m: switch_cable(),
             core_cable_m: None,
+            link_latency: None,
             transport: TransportKind::default(),
             mtu: None,
+            packet_overhead: None,
             gpus_per_node: None,
             nics: None,
             path_choice: None,

@@ -179,7 +179,7 @@ fn predictions(
         }
         let request = case.request(row);
         let (predicted, (low, high)) = if interval {
-            let ranged = predict_ranged(&machine, &request, calls, &limits)?;
+            let ranged = predict_ranged(&machine, loaded.packets.as_ref(), &request, calls, &limits)?;
             (ranged.predicted, (ranged.low_us, ranged.high_us))
         } else {
             let predicted = predict(&machine, &network, &request, calls, limits.clone())?;

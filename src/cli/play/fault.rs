@@ -38,7 +38,7 @@ pub(in super::super) fn stopped(reason: StopReason, at: &str, limited: bool) -> 
         StopReason::TimeLimit => (Code::Limit, "the end of simulated time was reached: 2^64 ps, about 213 days"),
         StopReason::Deadlock => (Code::Deadlock, "nothing moves any more, and the work is not done: a deadlock"),
         StopReason::Interrupted => (Code::Interrupted, "interrupted"),
-        StopReason::GaveUp => (Code::Deadlock, "a queue pair gave up: none of its packets arrives"),
+        StopReason::GaveUp => (Code::GaveUp, "a queue pair gave up: none of its packets arrives"),
         StopReason::Finished => return Failure::internal("a finished run was taken for one that stopped"),
     };
     let exit = if super::by_user(reason) { Exit::Interrupted } else { Exit::Stopped };

@@ -4,7 +4,10 @@ use core::fmt::Write as _;
 
 use sim_core::units::Bytes;
 use sim_report::result::{ExplainResult, RunResults};
-use sim_report::table::{Align, TextTable, collectives_text, links_text, parameters_line, time_text, transfers_text};
+use sim_report::table::{
+    Align, TextTable, collectives_text, links_text, parameters_line, seeds_text, time_text, transfers_text,
+    transport_text,
+};
 
 use crate::scenario::Loaded;
 use crate::simulate::Report;
@@ -39,6 +42,12 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     let used: Vec<_> = results.links.iter().filter(|l| l.bytes > 0).cloned().collect();
     if !used.is_empty() {
         let _ = write!(out, "\nbusiest links, over all of the above\n{}", links_text(&used, LINKS));
+    }
+    if let Some(transport) = &results.transport {
+        let _ = write!(out, "\n{}", transport_text(transport));
+    }
+    if let Some(seeds) = &results.seeds {
+        let _ = write!(out, "\n{}", seeds_text(seeds));
     }
     explain(&results.explain, &mut out);
     if !results.parameters.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! The keys are those of the embedded data (`sim-topology/data/`), which a test holds against these tables.
 
-use super::fabric::CLUSTER;
+use super::fabric::{CLUSTER, PRESET};
 use super::facts::{CONSTANT, FEC, MEASURED, OPTIC, PATH_LATENCY, PCIE_SWITCH, POWER_ROW, PRICE_ROW, RENTAL};
 use super::tables::{NODE, TRANSPORTS};
 use super::{KeySpec, Kind, TableSpec, Unit, key};
@@ -33,6 +33,7 @@ pub(crate) static CATALOGUE: TableSpec = TableSpec {
         key("switch", Kind::Map(&Kind::Part(&SWITCH)), "Network switches."),
         key("transport", Kind::Map(&Kind::Part(&TRANSPORT)), "What a network protocol costs."),
         key("latency", Kind::Map(&Kind::Part(&LATENCY)), "Latencies of the parts of a path."),
+        key("preset", Kind::Map(&Kind::Part(&PRESET)), "Set-ups of the transport, for the key `transport.preset`."),
         key("cluster", Kind::Map(&Kind::Part(&CLUSTER)), "Whole clusters, for the key `cluster`."),
         key(
             "pcie_switch",

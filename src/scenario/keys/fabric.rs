@@ -1,6 +1,7 @@
 //! The keys of `[fabric]`.
 
-use super::tables::{COUNT, TRANSPORT};
+use super::tables::COUNT;
+use super::transport::TRANSPORT;
 use super::{Kind, TableSpec, key};
 
 /// The fabrics that can be built.
@@ -62,6 +63,12 @@ pub(super) static FABRIC: TableSpec = TableSpec {
             Kind::Length,
             "Length of the cables between spines and cores (between a dragonfly's groups). Without it, `switch_cable`.",
         ),
+        key(
+            "link_latency",
+            Kind::Time,
+            "Latency of every link of the network, in place of cables', error correction's and switches': for networks as they are \
+             drawn in papers.",
+        ),
     ],
 };
 
@@ -82,6 +89,18 @@ pub(super) static CLUSTER: TableSpec = TableSpec {
         key("nics", Kind::Named("a count and a rate", "8x400Gb/s"), "The NICs of each node, in place of the system's."),
         key("fabric", Kind::Table(&FABRIC), "The network."),
         key("transport", Kind::Table(&TRANSPORT), "What runs over it."),
+    ],
+};
+
+/// What a transport preset of one's own may set: keys of `[transport]`.
+pub(super) static PRESET: TableSpec = TableSpec {
+    name: "catalogue.preset.NAME",
+    doc: "A set-up of the transport for the key `transport.preset`. With `like`, its keys go above those of that preset.",
+    keys: &[
+        key("like", Kind::Named("a catalogue name", "roce-400g"), "The preset that gives what is not stated here."),
+        key("title", Kind::Text, "What it is, in a few words."),
+        key("note", Kind::Text, "A remark on it."),
+        key("transport", Kind::Table(&TRANSPORT), "The keys."),
     ],
 };
 

@@ -1,6 +1,7 @@
 //! The tables of a scenario.
 
 use super::fabric::FABRIC;
+use super::transport::TRANSPORT;
 use super::{CATALOGUE, KeySpec, Kind, TableSpec, key};
 
 pub(super) const COUNT: Kind = Kind::Integer(1, 1_000_000);
@@ -112,27 +113,6 @@ pub static ROOT: TableSpec = TableSpec {
             "catalogue",
             Kind::Table(&CATALOGUE),
             "Rows of your own, new or in place of built-in ones: `[catalogue.switch.qm9700]`, then `latency_ns = 300`.",
-        ),
-    ],
-};
-
-pub(super) static TRANSPORT: TableSpec = TableSpec {
-    name: "transport",
-    doc: "The protocol between NICs.",
-    keys: &[
-        key(
-            "kind",
-            Kind::Choice(TRANSPORTS),
-            "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
-             else infiniband.",
-        ),
-        key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
-        key(
-            "path_choice",
-            Kind::Choice(&["hash", "destination", "min-hop"]),
-            "How one of several equal paths is taken: by a hash of the flow (ECMP); by the destination (d-mod-k, as fat-tree \
-             tables of InfiniBand do); or dealt in turn at each switch (min-hop tables). Without it, what the transport's \
-             switches do: destination on InfiniBand, else hash.",
         ),
     ],
 };
@@ -329,8 +309,14 @@ pub(crate) static TRANSFER: TableSpec = TableSpec {
              shift: rank i to rank i + shift.",
         ),
         key("size", Kind::Size(false), "Bytes of each transfer of a pattern."),
-        key("ranks", COUNT, "A pattern over the first so many GPUs. Without it, all."),
-        key("target", Kind::Device, "Receiver of an incast. Without it, rank 0."),
+        key("ranks", COUNT, "A pattern over the first so many GPUs, or NICs. Without it, all."),
+        key(
+            "endpoints",
+            Kind::Choice(&["gpus", "nics"]),
+            "Between which devices a pattern sends: nics leaves the hosts out, as packet-level simulators do.",
+        )
+        .default("gpus"),
+        key("target", Kind::Device, "Receiver of an incast. Without it, the first."),
         key("shift", Kind::Integer(1, 10_000_000), "Distance of a shift.").default("1"),
         key("start", Kind::Time, "When the transfers of a pattern start.").default("0 us"),
         VIA_KEY,

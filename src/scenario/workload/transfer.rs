@@ -172,7 +172,12 @@ impl Traffic {
 
 /// The checks that need no fabric.
 pub(super) fn shape(view: &View<'_>, item: &Node, out: &mut Diagnostics) {
-    exclusive(view, "list", &["pattern", "size", "ranks", "target", "shift", "start", "via", "staging"], out);
+    exclusive(
+        view,
+        "list",
+        &["pattern", "size", "ranks", "endpoints", "target", "shift", "start", "via", "staging"],
+        out,
+    );
     let complain = |message: &str, label: &str, help: &str, out: &mut Diagnostics| {
         out.push(Diagnostic::new(Code::MissingKey, message).at(item.place.clone(), label).help(help));
     };
@@ -223,8 +228,14 @@ pub(super) fn transfers(
     }
     let pattern = view.choice("pattern")?;
     let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, out)?);
-    let n = super::ranks(view, fabric, 2, out)? as usize;
-    let ranks = fabric.gpus().get(..n)?.to_vec();
+    let ranks = match view.choice("endpoints") {
+        Some("nics") => nics(view, fabric, out)?,
+        _ => {
+            let n = super::ranks(view, fabric, 2, out)? as usize;
+            fabric.gpus().get(..n)?.to_vec()
+        }
+    };
+    let n = ranks.len();
     let traffic = match pattern {
         "all_to_all" => Traffic::AllToAll { ranks, bytes, start, way },
         "incast" => {
@@ -258,6 +269,24 @@ pub(super) fn transfers(
         all_carried(&traffic, way.via, fabric, node, out)?;
     }
     Some(Transfers { name, traffic })
+}
+
+/// The NICs that a pattern is over, node by node.
+fn nics(view: &View<'_>, fabric: &Fabric, out: &mut Diagnostics) -> Option<Vec<DeviceId>> {
+    let mut all: Vec<DeviceId> = fabric.nodes().iter().flat_map(|node| node.nics.iter().copied()).collect();
+    let wanted = view.integer::<u32>("ranks").map_or(all.len(), |n| n as usize);
+    if wanted > all.len() || wanted < 2 {
+        let message = format!("{wanted} NICs of {} for a pattern", all.len());
+        let fault = Diagnostic::new(Code::OutOfRange, message);
+        let node = view.node("ranks").or(view.node("endpoints"));
+        out.push(match node {
+            Some(node) => fault.at(node.place.clone(), format!("2 to {} are possible", all.len())),
+            None => fault,
+        });
+        return None;
+    }
+    all.truncate(wanted);
+    Some(all)
 }
 
 /// Pairs up to which those that can't be are counted; beyond, the first is named alone.

@@ -1,0 +1,97 @@
+//! Results of networks of packets.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run says of its transport, where packets were played.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransportResult {
+    /// The preset that it rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// `packets`.
+    pub model: String,
+    /// What keeps buffers from overflowing: `pfc`, `drop`, `credits`, `none`.
+    pub flow_control: String,
+    /// How senders slow down.
+    pub rate_control: String,
+    /// All values in force.
+    pub parameters: Vec<TransportParameter>,
+    /// Sums over all simulations.
+    pub totals: TransportTotals,
+    /// Ports that wait for each other in a circle, where the run ended so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlock: Vec<String>,
+}
+
+/// A value in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransportParameter {
+    /// Its key under `[transport]`, `ecn.kmin`.
+    pub name: String,
+    /// The value with its unit.
+    pub value: String,
+    /// Who says so: `scenario`, `preset roce-400g`, `default`.
+    pub origin: String,
+    /// How well that is founded, for values of built-in presets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
+    /// Where the value of a built-in preset comes from, by the catalogue's ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+}
+
+/// Sums over a network of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransportTotals {
+    /// Hops of data packets.
+    pub data_hops: u64,
+    /// Hops of acknowledgements, notices and the like.
+    pub control_hops: u64,
+    /// Packets marked.
+    pub marks: u64,
+    /// Notices (CNP, BECN) and echoed marks that senders took in.
+    pub notices: u64,
+    /// Pauses that switches asked for.
+    pub pauses: u64,
+    /// Time that ports were held by pauses, summed.
+    pub pause_us: f64,
+    /// Time that ports lacked credits, summed.
+    pub credit_stall_us: f64,
+    /// Packets dropped for lack of room, of traffic that may be dropped.
+    pub drops: u64,
+    /// Packets dropped of traffic that may not: headroom was too small.
+    pub headroom_drops: u64,
+    /// Packets dropped by the watchdog.
+    pub watchdog_drops: u64,
+    /// Packets lost on the wire.
+    pub lost: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Timeouts of senders.
+    pub timeouts: u64,
+    /// The most bytes that an input of a switch held.
+    pub ingress_peak_bytes: u64,
+    /// The most bytes of an input's headroom that were used.
+    pub headroom_peak_bytes: u64,
+}
+
+impl TransportTotals {
+    /// Adds another simulation's.
+    pub fn add(&mut self, other: &Self) {
+        self.data_hops += other.data_hops;
+        self.control_hops += other.control_hops;
+        self.marks += other.marks;
+        self.notices += other.notices;
+        self.pauses += other.pauses;
+        self.pause_us += other.pause_us;
+        self.credit_stall_us += other.credit_stall_us;
+        self.drops += other.drops;
+        self.headroom_drops += other.headroom_drops;
+        self.watchdog_drops += other.watchdog_drops;
+        self.lost += other.lost;
+        self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
+        self.ingress_peak_bytes = self.ingress_peak_bytes.max(other.ingress_peak_bytes);
+        self.headroom_peak_bytes = self.headroom_peak_bytes.max(other.headroom_peak_bytes);
+    }
+}

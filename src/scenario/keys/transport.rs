@@ -1,0 +1,407 @@
+//! The keys of `[transport]`.
+
+use super::tables::TRANSPORTS;
+use super::{KeySpec, Kind, TableSpec, key};
+
+/// The ways in which one of several equal paths is taken: fixed for a flow, then those that switches choose packet by packet.
+pub(crate) const PATH_CHOICES: &[&str] =
+    &["hash", "destination", "min-hop", "adaptive", "flowlet", "spray", "round-robin"];
+/// What keeps the buffers of switches from overflowing.
+pub(crate) const FLOW_CONTROLS: &[&str] = &["none", "pfc", "drop", "credits"];
+/// The controllers of a sender's rate.
+pub(crate) const RATE_CONTROLS: &[&str] =
+    &["none", "fixed", "dcqcn", "dcqcn-firmware", "dctcp", "swift", "timely", "fecn"];
+/// What is done about losses.
+const RECOVERIES: &[&str] = &["none", "go-back-n", "go-back-0", "selective"];
+
+const SHARE: Kind = Kind::Number(0.0, 1.0);
+
+pub(crate) static TRANSPORT: TableSpec = TableSpec {
+    name: "transport",
+    doc: "The protocol between NICs, and how its packets fare. `docs/transport.md` explains it by example.",
+    keys: &[
+        key(
+            "preset",
+            Kind::Named("a catalogue name", "roce-400g"),
+            "A set-up of the transport: its keys hold where this table doesn't set them. `fabricsim catalog NAME` shows them with \
+             sources. Without it, where packets are played: ib-hdr, ib-ndr or ib-xdr, roce-lossless, or efa, by `kind` and the rate \
+             of the NICs' ports.",
+        ),
+        key(
+            "model",
+            Kind::Choice(&["virtual", "packets"]),
+            "virtual: links between NICs queue without bound and lose nothing. packets: every packet is played, with queues, \
+             buffers, marks, pauses, credits and rate control; takes much longer. Without it, packets where a key of this \
+             table is given that has no meaning without them, else virtual.",
+        ),
+        key(
+            "kind",
+            Kind::Choice(TRANSPORTS),
+            "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
+             else infiniband.",
+        ),
+        key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
+        key(
+            "packet_overhead",
+            Kind::Size(true),
+            "Wire bytes of a packet beyond its payload. Without it, the transport's own: 26 B on InfiniBand, 82 B with RoCE v2 (IBTA, \
+             IEEE 802.3: headers, check sums, preamble and gap).",
+        ),
+        key(
+            "path_choice",
+            Kind::Choice(PATH_CHOICES),
+            "How one of several equal paths is taken. Once for a flow: by a hash of it (ECMP); by the destination (d-mod-k, as \
+             fat-tree tables of InfiniBand do); or dealt in turn at each switch (min-hop tables). By switches, packet by \
+             packet: the shortest queue (adaptive); the same after a pause of the flow only (flowlet); by chance (spray); in \
+             turn (round-robin). Without it, what the transport's switches do: destination on InfiniBand, else hash.",
+        ),
+        key(
+            "qps",
+            Kind::Integer(1, 1024),
+            "Queue pairs over which a transfer is spread, each with a path of its own. Collectives have \
+             NCCL_IB_QPS_PER_CONNECTION.",
+        )
+        .default("1"),
+        key(
+            "flow_control",
+            Kind::Choice(FLOW_CONTROLS),
+            "none: buffers have no bound. pfc: what shares a switch's buffer is paused before it overflows. drop: what finds no \
+             room is lost. credits: nobody sends without room at the other end. Without it, credits on InfiniBand, drop with EFA, \
+             else pfc.",
+        ),
+        key(
+            "rate_control",
+            Kind::Choice(RATE_CONTROLS),
+            "How senders slow down: not at all; a fixed window; DCQCN as published, or as in adapters' firmware; DCTCP; Swift; \
+             TIMELY; InfiniBand's FECN/BECN with its table. Without it, none on InfiniBand, swift with EFA, else \
+             dcqcn-firmware.",
+        ),
+        key(
+            "window",
+            Kind::Size(false),
+            "rate_control fixed: payload that may be unacknowledged. Without it, one bandwidth-delay \
+             product of the longest path.",
+        ),
+        key(
+            "recovery",
+            Kind::Choice(RECOVERIES),
+            "What is done about losses. go-back-n: all from the gap on again. selective: what is missing again; needed where paths \
+             reorder. go-back-0: the whole message again, as the first adapters did. Without it, none with credits, selective \
+             where packets are dropped or reordered, else go-back-n.",
+        ),
+        key("ack_every", Kind::Integer(1, 4096), "Packets that one acknowledgement covers (assumed).").default("4"),
+        key(
+            "ack_size",
+            Kind::Size(false),
+            "Wire bytes of acknowledgements and notices. Without it, 30 B on InfiniBand, else 86 B (derived: headers with the \
+             4 B of an acknowledgement).",
+        ),
+        key(
+            "reorder",
+            Kind::Integer(1, 1 << 20),
+            "recovery selective: a packet counts as lost once one has come that was sent so many later. Without it, 256 where switches \
+             choose paths packet by packet, else 1 (assumed).",
+        ),
+        key(
+            "rto",
+            Kind::Time,
+            "Time without progress after which a sender goes back. Without it, 67.1 ms (InfiniBand's timeout 14: 4.096 us x 2^14); \
+             acts where something can be lost.",
+        ),
+        key("retries", Kind::Integer(0, 255), "Timeouts in a row after which a sender gives up.").default("7"),
+        key("flowlet_gap", Kind::Time, "path_choice flowlet: the pause after which a new path may be taken (assumed).")
+            .default("50 us"),
+        key(
+            "inputs",
+            Kind::Choice(&["fifo", "round-robin"]),
+            "How a port of a switch takes turns: by arrival, or one packet of each \
+             input in turn.",
+        )
+        .default("fifo"),
+        key("stall_check", Kind::Time, "How often ports that are held are looked through for a circle.")
+            .default("1 ms"),
+        key("ecn", Kind::Table(&ECN), "Marks that tell of congestion."),
+        key("pfc", Kind::Table(&PFC), "flow_control pfc: pauses."),
+        key("buffer", Kind::Table(&BUFFER), "flow_control pfc and drop: the buffer of a switch."),
+        key("credits", Kind::Table(&CREDITS), "flow_control credits: the credits of a link."),
+        key("dcqcn", Kind::Table(&DCQCN), "rate_control dcqcn and dcqcn-firmware."),
+        key("dctcp", Kind::Table(&DCTCP), "rate_control dctcp."),
+        key("swift", Kind::Table(&SWIFT), "rate_control swift."),
+        key("timely", Kind::Table(&TIMELY), "rate_control timely."),
+        key("fecn", Kind::Table(&FECN), "rate_control fecn."),
+        key("endpoint", Kind::Table(&ENDPOINT), "The NICs."),
+    ],
+};
+
+static ECN: TableSpec = TableSpec {
+    name: "transport.ecn",
+    doc: "Marks at the egress queues of switches, and how they come back to the sender.",
+    keys: &[
+        key(
+            "marking",
+            Kind::Choice(&["off", "red", "step", "root"]),
+            "red: never up to `kmin`, with a probability that rises to `pmax` at `kmax`, always beyond. step: beyond `step`. root: \
+             beyond `threshold` where the port has the credit to send (InfiniBand's FECN). Without it, red for the DCQCNs, step \
+             for DCTCP, root for fecn, else off.",
+        ),
+        key(
+            "kmin",
+            Kind::Size(true),
+            "Wire bytes in the queue. Without it, 4 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
+        ),
+        key(
+            "kmax",
+            Kind::Size(true),
+            "Wire bytes in the queue. Without it, 16 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
+        ),
+        key("pmax", SHARE, "Probability at `kmax` (HPCC's ns-3).").default("0.2"),
+        key(
+            "step",
+            Kind::Size(true),
+            "Wire bytes in the queue. Without it, a seventh of a bandwidth-delay product (DCTCP's paper).",
+        ),
+        key("threshold", Kind::Size(true), "Wire bytes in the queue. Without it, half of a lane's credits (assumed)."),
+        key("victims", Kind::Boolean, "marking root: mark also where credits are missing.").default("false"),
+        key(
+            "at",
+            Kind::Choice(&["enqueue", "dequeue"]),
+            "Which depth counts: what a packet finds, or what it leaves behind.",
+        )
+        .default("enqueue"),
+        key(
+            "notice",
+            Kind::Choice(&["packet", "echo"]),
+            "How marks come back: in a packet of their own (CNP, BECN), or in the acknowledgement. Without it, packet for the DCQCNs \
+             and fecn, else echo.",
+        ),
+        key(
+            "cnp_interval",
+            Kind::Time,
+            "notice packet: least time between two of a flow. Without it, 4 us for dcqcn-firmware (dumps of adapters), 50 us for dcqcn \
+             (its paper), else 0 us.",
+        ),
+        key("cnp_delay", Kind::Time, "notice packet: from the marked packet to the dispatch.").default("0 us"),
+    ],
+};
+
+static PFC: TableSpec = TableSpec {
+    name: "transport.pfc",
+    doc: "When an input is paused, and what is kept for what arrives after that.",
+    keys: &[
+        key(
+            "alpha",
+            Kind::Number(0.0, 128.0),
+            "An input is paused at this share of the shared bytes that are free (HPCC's ns-3: 1/8). Without effect beside `xoff`.",
+        )
+        .default("0.125"),
+        key("xon_offset", Kind::Size(true), "It resumes so far below that (HPCC's ns-3).").default("3 KiB"),
+        key("xoff", Kind::Size(true), "In place of `alpha`: it is paused at so many bytes of the input."),
+        key("xon", Kind::Size(true), "With `xoff`: it resumes below so many. Without it, `xoff` less two packets."),
+        key("reserve", Kind::Size(true), "Bytes that an input always has (HPCC's ns-3).").default("4 KiB"),
+        key(
+            "headroom",
+            Kind::Size(true),
+            "Bytes of an input for what arrives after it has asked for a pause. Without it, what can: 2 d C + 2 packets + frame + \
+             response time, at the fastest and longest link.",
+        ),
+        key("frame", Kind::Size(true), "Wire bytes of a pause frame (IEEE 802.1Qbb: 64 B, preamble and gap).").default("84 B"),
+        key(
+            "response",
+            Kind::Time,
+            "What a sender needs to act on a frame. Without it, the bound of IEEE 802.3 in bit times of the rate: 30,720 up to 10 Gb/s, \
+             40,960 up to 25, 60,416 up to 40, 201,728 up to 100, 463,360 up to 400 Gb/s, twice that beyond (assumed).",
+        ),
+        key(
+            "acts_after",
+            Kind::Time,
+            "When a pause acts, counted from the decision, in place of the frame's way and `response`: what simple simulators do.",
+        ),
+        key(
+            "watchdog",
+            Kind::Time,
+            "How long a port may be held before what it queues is dropped. Without it, for ever; operators set about 200 ms.",
+        ),
+    ],
+};
+
+static BUFFER: TableSpec = TableSpec {
+    name: "transport.buffer",
+    doc: "The packet buffer of a switch.",
+    keys: &[
+        key(
+            "size",
+            Kind::Size(true),
+            "Bytes of a switch. Without it, the least of what the catalogue has for its switches, else 32 MiB (HPCC's ns-3).",
+        ),
+        key(
+            "alpha_lossy",
+            Kind::Number(0.0, 128.0),
+            "flow_control drop: the share of free bytes that an egress queue may fill (assumed).",
+        )
+        .default("1.0"),
+        key("limit", Kind::Size(true), "flow_control drop: the most bytes of an egress queue. Without it, no bound but the share."),
+        key(
+            "freed",
+            Kind::Choice(&["at-end", "at-start"]),
+            "When the room of a packet is free: when its tail has left, or when it begins to leave, as simple simulators do.",
+        )
+        .default("at-end"),
+    ],
+};
+
+static CREDITS: TableSpec = TableSpec {
+    name: "transport.credits",
+    doc: "Credits of a link and virtual lane, in blocks of 64 B.",
+    keys: &[
+        key(
+            "per_lane",
+            Kind::Size(true),
+            "Buffer behind a link, at most 128 KiB (2,048 blocks, IBTA volume 1). Without it, 64 KiB up to 200 Gb/s, else 128 KiB \
+             (assumed).",
+        ),
+        key("release", Kind::Time, "From the departure of a packet to the dispatch of its credit (assumed).")
+            .default("300 ns"),
+        key("packet", Kind::Size(true), "Wire bytes of a flow-control packet (IBTA volume 1).").default("8 B"),
+    ],
+};
+
+static DCQCN: TableSpec = TableSpec {
+    name: "transport.dcqcn",
+    doc: "DCQCN. `set` gives what the other keys do not.",
+    keys: &[
+        key(
+            "set",
+            Kind::Choice(&["paper", "firmware", "simulated"]),
+            "paper: SIGCOMM 2015. firmware: defaults of adapters since ConnectX-4. simulated: HPCC's ns-3, whose increases follow \
+             the line rate. Without it, paper for dcqcn, firmware for dcqcn-firmware.",
+        ),
+        key("alpha_timer", Kind::Time, "K: the period of alpha. paper 55 us, firmware and simulated 1 us."),
+        key("gain", SHARE, "g, the gain of alpha. paper and simulated 1/256, firmware 5/1024."),
+        key("initial_alpha", SHARE, "alpha at the first notice. paper and simulated 1, firmware 1023/1024."),
+        key(
+            "cut_gate",
+            Kind::Time,
+            "dcqcn-firmware: least time between two cuts; 0 is none. firmware and simulated 4 us, paper 0.",
+        ),
+        key(
+            "timer",
+            Kind::Time,
+            "T: the rate rises each such time; 0 is never. paper 55 us, firmware and simulated 300 us.",
+        ),
+        key(
+            "byte_counter",
+            Kind::Size(true),
+            "B: it rises each so many bytes; 0 is never. paper 10 MB, firmware 32767 B, simulated 0.",
+        ),
+        key("threshold", Kind::Integer(0, 1000), "F: rises of fast recovery. paper 5, firmware and simulated 1."),
+        key("additive", Kind::Rate, "R_AI. paper 40 Mb/s, firmware 5 Mb/s, simulated 5 Mb/s for each 25 Gb/s."),
+        key(
+            "hyper",
+            Kind::Rate,
+            "R_HAI. paper 400 Mb/s (assumed), firmware 50 Mb/s, simulated 50 Mb/s for each 25 Gb/s.",
+        ),
+        key("min_rate", Kind::Rate, "The least rate. paper 10 Mb/s (assumed), firmware 1 Mb/s, simulated 100 Mb/s."),
+        key("first_rate", Kind::Rate, "dcqcn-firmware: the most at the first notice. Without it, no bound."),
+        key(
+            "keep_target",
+            Kind::Boolean,
+            "dcqcn-firmware: a cut makes the rate the target only if the timer raised it since the last cut.",
+        )
+        .default("true"),
+        key(
+            "free_alpha",
+            Kind::Boolean,
+            "dcqcn-firmware: alpha moves on a timer that runs freely, and not at each notice.",
+        )
+        .default("true"),
+        key("retime", Kind::Boolean, "A changed rate moves the start of a packet that waits for its turn.")
+            .default("true"),
+    ],
+};
+
+const ADDITIVE_PACKETS: KeySpec =
+    key("additive", Kind::Number(0.0, 1000.0), "Packets that the window grows by in a round trip (papers).");
+
+static DCTCP: TableSpec = TableSpec {
+    name: "transport.dctcp",
+    doc: "DCTCP (SIGCOMM 2010) with a window in bytes.",
+    keys: &[
+        key("gain", SHARE, "g, the gain of the marked share.").default("0.0625"),
+        ADDITIVE_PACKETS.default("1"),
+        key("initial", Kind::Size(false), "Window at the start. Without it, one bandwidth-delay product (assumed)."),
+        key("max", Kind::Size(false), "Largest window. Without it, four times the initial one (assumed)."),
+    ],
+};
+
+static SWIFT: TableSpec = TableSpec {
+    name: "transport.swift",
+    doc: "Swift (SIGCOMM 2020): a window by the delay of round trips.",
+    keys: &[
+        key("base_target", Kind::Time, "Target of a round trip before hops and flows are added (assumed).")
+            .default("25 us"),
+        key("per_hop", Kind::Time, "Added for each hop (assumed).").default("2 us"),
+        key("flow_range", Kind::Time, "The most that is added for small windows; 0 is nothing (assumed).")
+            .default("125 us"),
+        ADDITIVE_PACKETS.default("1"),
+        key("beta", SHARE, "Share of the excess delay that a cut takes (paper).").default("0.8"),
+        key("largest_cut", SHARE, "The largest cut (paper).").default("0.5"),
+        key(
+            "max",
+            Kind::Integer(1, 1 << 20),
+            "Largest window, packets. Without it, two bandwidth-delay products (assumed).",
+        ),
+    ],
+};
+
+static TIMELY: TableSpec = TableSpec {
+    name: "transport.timely",
+    doc: "TIMELY (SIGCOMM 2015): a rate by the gradient of round trips.",
+    keys: &[
+        key("low", Kind::Time, "Below it the rate rises (paper).").default("50 us"),
+        key("high", Kind::Time, "Above it the rate falls (paper).").default("500 us"),
+        key("min_rtt", Kind::Time, "What gradients are divided by (paper).").default("20 us"),
+        key("gain", SHARE, "Gain of the mean of differences (CoNEXT 2016).").default("0.875"),
+        key("beta", SHARE, "Share that a cut takes (paper).").default("0.8"),
+        key("additive", Kind::Rate, "A step of a rise (paper).").default("10 Mb/s"),
+        key("segment", Kind::Size(false), "Bytes between samples (paper).").default("16 KiB"),
+        key("min_rate", Kind::Rate, "The least rate (assumed).").default("10 Mb/s"),
+    ],
+};
+
+static FECN: TableSpec = TableSpec {
+    name: "transport.fecn",
+    doc: "InfiniBand's congestion control (annex A10): notices move an index up a table of delays, a timer moves it down.",
+    keys: &[
+        key(
+            "entries",
+            Kind::Integer(1, 16_384),
+            "Entries of the table, each an eighth of a packet time longer than the one before (assumed).",
+        )
+        .default("128"),
+        key("increase", Kind::Integer(1, 255), "CCTI_Increase: added to the index by a notice (assumed).").default("1"),
+        key(
+            "timer",
+            Kind::Integer(0, 65_535),
+            "CCTI_Timer: the index falls by one each so many 1.024 us; 0 is never (assumed).",
+        )
+        .default("150"),
+        key("min", Kind::Integer(0, 255), "CCTI_Min: the least index.").default("0"),
+        key("limit", Kind::Integer(0, 16_383), "CCTI_Limit: the largest index. Without it, the table's last."),
+    ],
+};
+
+static ENDPOINT: TableSpec = TableSpec {
+    name: "transport.endpoint",
+    doc: "What NICs hold.",
+    keys: &[
+        key("fetch", Kind::Size(false), "What a NIC reads of a queue pair's messages before it sends (assumed).")
+            .default("256 KiB"),
+        key(
+            "rx_xoff",
+            Kind::Size(false),
+            "A NIC holds its switch's port when so many received bytes wait for the link behind it (assumed).",
+        )
+        .default("512 KiB"),
+        key("rx_xon", Kind::Size(true), "It lets go when no more than so many wait (assumed).").default("256 KiB"),
+    ],
+};

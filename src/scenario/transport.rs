@@ -1,0 +1,277 @@
+//! `[transport]` where packets are played: what a preset and a scenario say, put together with what follows from the fabric.
+
+mod checks;
+mod queues;
+mod rates;
+mod reach;
+mod reader;
+
+use sim_core::net::Drain;
+use sim_core::net::spec::{ClassSpec, FlowControlSpec, FlowSpec, Inputs, Paths, Recovery};
+use sim_core::rate_control::RateSpec;
+use sim_core::units::{Bytes, Rate, Span};
+use sim_topology::{Catalogue, Fabric, TransportKind};
+
+use super::keys::TRANSPORT;
+use super::transport_preset;
+use super::tree::{Node, Table, Value};
+use super::view::View;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+
+pub(crate) use reach::Reach;
+pub use reader::Parameter;
+use reader::Reader;
+
+/// How packets fare between NICs.
+#[derive(Clone, Debug)]
+pub struct Packets {
+    /// The preset that it rests on.
+    pub preset: Option<String>,
+    /// The word of `flow_control`.
+    pub flow_control_name: &'static str,
+    /// The word of `rate_control`.
+    pub rate_control_name: &'static str,
+    /// Seed of marks and sprays.
+    pub seed: u64,
+    /// Wire bytes of control packets.
+    pub control_size: u32,
+    /// The class of data.
+    pub class: ClassSpec,
+    /// What keeps buffers from overflowing.
+    pub flow_control: FlowControlSpec,
+    /// Turns at switches.
+    pub inputs: Inputs,
+    /// What queue pairs do.
+    pub flow: FlowSpec,
+    /// Their controller.
+    pub rate: RateSpec,
+    /// How often held ports are looked through.
+    pub stall_check: Span,
+    /// After how long of being held a port's packets are dropped.
+    pub watchdog: Option<Span>,
+    /// What NICs read ahead of a queue pair's messages.
+    pub fetch: Bytes,
+    /// When NICs hold their switch's port.
+    pub drain: Option<Drain>,
+    /// All values in force, in the order in which they were asked for.
+    pub parameters: Vec<Parameter>,
+    /// How far and fast the network is.
+    pub(crate) reach: Reach,
+}
+
+/// Keys that have a meaning without packets.
+const WITHOUT: [&str; 6] = ["model", "kind", "mtu", "packet_overhead", "path_choice", "qps"];
+
+/// Whether a path choice is made by switches, packet by packet.
+fn by_switches(word: &str) -> bool {
+    matches!(word, "adaptive" | "flowlet" | "spray" | "round-robin")
+}
+
+/// Whether packets are played, and keys that have no effect as they aren't.
+fn are_played(view: &View<'_>, table: Option<&Table>, out: &mut Diagnostics) -> bool {
+    let only: Vec<_> = table.map_or_else(Vec::new, |table| {
+        let entries = table.entries.iter().filter(|entry| {
+            let switched = entry.key == "path_choice"
+                && entry.node.as_text().is_some_and(|text| {
+                    let word = text.trim().to_lowercase().replace('_', "-");
+                    by_switches(&word)
+                });
+            switched || !WITHOUT.contains(&entry.key.as_str())
+        });
+        entries.collect()
+    });
+    match view.text("model").map(|_| view.choice("model")) {
+        None => !only.is_empty(),
+        Some(Some("packets")) => true,
+        Some(_) => {
+            for entry in only {
+                let of_preset = transport_preset::is_preset(out.sources.name(entry.node.place.source)).is_some();
+                if !of_preset {
+                    let fault = Diagnostic::new(Code::NoEffect, format!("`{}` has no effect", entry.key));
+                    let label = "links are virtual here: no packet is played";
+                    out.push(fault.at(entry.key_place.clone(), label).help("model = \"packets\""));
+                }
+            }
+            false
+        }
+    }
+}
+
+/// The preset for a kind of transport and the rate of the NICs' ports.
+const fn usual(kind: TransportKind, rate: Rate) -> Option<&'static str> {
+    match kind {
+        TransportKind::Infiniband if rate.get() <= Rate::gbit(200).get() => Some("ib-hdr"),
+        TransportKind::Infiniband if rate.get() <= Rate::gbit(400).get() => Some("ib-ndr"),
+        TransportKind::Infiniband => Some("ib-xdr"),
+        TransportKind::Roce => Some("roce-lossless"),
+        TransportKind::Efa => Some("efa"),
+        TransportKind::Tcp | TransportKind::Tcpxo => None,
+    }
+}
+
+/// What `[transport]` says of packets; `None` where none are played.
+pub(super) fn packets(
+    root: &View<'_>,
+    tree: &Table,
+    fabric: &Fabric,
+    catalogue: &Catalogue,
+    out: &mut Diagnostics,
+) -> Option<Packets> {
+    let own = root.node("transport").and_then(Node::as_table);
+    let view = root.table_or_empty("transport");
+    if !are_played(&view, own, out) {
+        return None;
+    }
+    let kind = fabric.spec().transport;
+    let place = ["model", "preset", "path_choice"].iter().find_map(|key| view.node(key)).or(root.node("transport"));
+    let at = |fault: Diagnostic, label: &str| match place {
+        Some(node) => fault.at(node.place.clone(), label),
+        None => fault,
+    };
+    let places = match fabric.places() {
+        Ok(places) => places,
+        Err(half) => {
+            let fault = Diagnostic::new(Code::NotOverPackets, half.to_string());
+            out.push(
+                at(fault, "packets are asked for here").help("model = \"virtual\", or let the cable be dead both ways"),
+            );
+            return None;
+        }
+    };
+    if places.links.is_empty() {
+        let fault = Diagnostic::new(Code::NoEffect, "there is no network whose packets could be played");
+        out.push(at(fault, "one node, or one NVLink domain without NICs"));
+        return None;
+    }
+    let rate = fabric.plan().rate;
+    let Some(usual) = usual(kind, rate) else {
+        let fault = Diagnostic::new(Code::Unsupported, format!("packets of {kind} are not modelled"));
+        let label = "the congestion control of kernels, and of TCPXO, is not among those that are";
+        out.push(at(fault, label).help("model = \"virtual\", or kind = \"roce\""));
+        return None;
+    };
+    // Without a preset of the scenario's own the usual one is laid below.
+    let mut whole = own.cloned().unwrap_or_default();
+    let mut preset = view.text("preset").map(|name| name.trim().to_lowercase());
+    if preset.is_none() {
+        let nowhere =
+            Node { value: Value::Text(usual.to_owned()), place: place.map_or_else(nowhere, |n| n.place.clone()) };
+        let mut keys = transport_preset::keys(tree, (usual, &nowhere), out)?;
+        if let Some(Value::Table(mut below)) = keys.remove("transport").map(|entry| entry.node.value) {
+            // The fabric has been built with these.
+            for key in ["kind", "mtu", "packet_overhead"] {
+                below.remove(key);
+            }
+            below.lay(whole);
+            whole = below;
+        }
+        preset = Some(usual.to_owned());
+    }
+    let reach = Reach::of(fabric);
+    let mut reader = Reader::new(View::new(&whole, &TRANSPORT), catalogue, preset.as_deref(), out);
+    let packets = read(&mut reader, fabric, kind, reach, preset.clone());
+    let parameters = reader.into_parameters();
+    let seed = root.integer("seed").unwrap_or(1);
+    let packets = Packets { parameters, seed, ..packets? };
+    checks::check(&packets, &whole, &places, out);
+    Some(packets)
+}
+
+/// A place in no text.
+fn nowhere() -> crate::diagnostic::Place {
+    let mut sources = crate::diagnostic::Sources::default();
+    crate::diagnostic::Place { source: sources.add("", ""), span: 0..0 }
+}
+
+fn read(
+    reader: &mut Reader<'_, '_>,
+    fabric: &Fabric,
+    kind: TransportKind,
+    reach: Reach,
+    preset: Option<String>,
+) -> Option<Packets> {
+    let ib = kind == TransportKind::Infiniband;
+    let or_efa = |efa, ib_word, other| match kind {
+        TransportKind::Infiniband => ib_word,
+        TransportKind::Efa => efa,
+        _ => other,
+    };
+    let flow_control_name = reader.choice_or("flow_control", or_efa("drop", "credits", "pfc"));
+    let rate_control_name = reader.choice_or("rate_control", or_efa("swift", "none", "dcqcn-firmware"));
+    let path_word = reader.choice_or("path_choice", if ib { "destination" } else { "hash" });
+    let paths = match path_word {
+        "adaptive" => Paths::LeastQueue,
+        "spray" => Paths::Spray,
+        "round-robin" => Paths::RoundRobin,
+        "flowlet" => Paths::Flowlet { gap: reader.time("flowlet_gap")? },
+        _ => Paths::Pinned,
+    };
+    let per_packet = by_switches(path_word);
+    let usual_recovery = match flow_control_name {
+        _ if per_packet => "selective",
+        "drop" => "selective",
+        "credits" | "none" => "none",
+        _ => "go-back-n",
+    };
+    let word = reader.choice_or("recovery", usual_recovery);
+    let recovery = match word {
+        "go-back-n" => Recovery::GoBackN,
+        "go-back-0" => Recovery::GoBack0,
+        "selective" => Recovery::Selective,
+        _ => Recovery::None,
+    };
+    let control_size = reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get() as u32;
+    let ack_every = reader.integer("ack_every")?;
+    let watchdog = if flow_control_name == "pfc" { reader.inside("pfc").time("watchdog") } else { None };
+    let class = queues::class(reader, rate_control_name, flow_control_name, &reach)?;
+    let flow_control = queues::flow_control(reader, flow_control_name, fabric, &reach)?;
+    let (notice, retime) = rates::notice(reader, rate_control_name)?;
+    let rate = rates::rate(reader, rate_control_name, &reach)?;
+    let may_lose = flow_control_name == "drop" || watchdog.is_some() || queues::overruns(&flow_control, &reach);
+    let timeout = if may_lose && recovery != Recovery::None {
+        Some(reader.time_or("rto", Span::from_ns(4096 << 14)))
+    } else {
+        None
+    };
+    let flow = FlowSpec {
+        class: 0,
+        recovery,
+        ack_every,
+        notice,
+        retime,
+        timeout,
+        retries: if timeout.is_some() { reader.integer("retries")? } else { 7 },
+        paths,
+        reorder: match recovery {
+            Recovery::Selective => reader.integer_or("reorder", if per_packet { 256 } else { 1 }),
+            _ => 1,
+        },
+        ..FlowSpec::default()
+    };
+    let inputs = if reader.choice_or("inputs", "fifo") == "fifo" { Inputs::Fifo } else { Inputs::RoundRobin };
+    let stall_check = reader.time("stall_check")?;
+    let mut endpoint = reader.inside("endpoint");
+    let fetch = endpoint.size("fetch")?;
+    let drain = match flow_control_name {
+        "pfc" | "credits" => Some(Drain { xoff: endpoint.size("rx_xoff")?, xon: endpoint.size("rx_xon")? }),
+        _ => None,
+    };
+    Some(Packets {
+        preset,
+        seed: 1,
+        flow_control_name,
+        rate_control_name,
+        control_size,
+        class,
+        flow_control,
+        inputs,
+        flow,
+        rate,
+        stall_check,
+        watchdog,
+        fetch,
+        drain,
+        parameters: Vec::new(),
+        reach,
+    })
+}

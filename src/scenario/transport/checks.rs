@@ -1,0 +1,285 @@
+//! Whether the settings of packets fit together, and which of them have no effect.
+
+use sim_core::net::spec::{FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
+use sim_core::rate_control::RateSpec;
+use sim_core::units::Bytes;
+use sim_topology::Places;
+
+use super::super::transport_preset;
+use super::super::tree::{Entry, Node, Table, Value};
+use super::queues::{self, MOST_CREDIT};
+use super::{Packets, WITHOUT};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+
+/// Reports all that does not fit.
+pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut Diagnostics) {
+    other_flow_control(packets, table, out);
+    without_effect(packets, table, out);
+    let at = |key: &str, fault: Diagnostic, label: String| match node(table, key) {
+        Some(node) => fault.at(node.place.clone(), label),
+        None => fault.note(label),
+    };
+    marks(packets, &at, out);
+    match &packets.flow_control {
+        FlowControlSpec::Credits(_) => credits(packets, &at, out),
+        FlowControlSpec::Shared(shared) => self::shared(packets, shared, places, &at, out),
+        FlowControlSpec::Unlimited => {}
+    }
+    if packets.flow.paths != Paths::Pinned && packets.flow.recovery != Recovery::Selective {
+        let fault = Diagnostic::new(
+            Code::ReorderedPaths,
+            "these paths reorder packets, and the receiver takes gaps for losses",
+        );
+        out.push(
+            at("recovery", fault, "selective recovery keeps what comes early".to_owned())
+                .help("recovery = \"selective\""),
+        );
+    }
+    if let RateSpec::Fecn(fecn) = &packets.rate
+        && u16::from(fecn.min) > fecn.limit
+    {
+        let fault = Diagnostic::new(Code::BadThresholds, "`fecn.min` is above `fecn.limit`");
+        out.push(at("fecn.min", fault, format!("{} and {}", fecn.min, fecn.limit)));
+    }
+}
+
+/// The node of a key, `ecn.kmin`.
+fn node<'a>(table: &'a Table, key: &str) -> Option<&'a Node> {
+    let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
+    let found = table.get(first)?;
+    match rest {
+        Some(rest) => node(found.as_table()?, rest),
+        None => Some(found),
+    }
+}
+
+type At<'a> = dyn Fn(&str, Diagnostic, String) -> Diagnostic + 'a;
+
+fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
+    let hears = matches!(packets.rate_control_name, "dcqcn" | "dcqcn-firmware" | "dctcp" | "fecn");
+    match packets.class.marking {
+        Marking::Red { kmin, kmax, .. } if kmin > kmax => {
+            let fault = Diagnostic::new(Code::BadThresholds, "`ecn.kmin` is above `ecn.kmax`");
+            out.push(
+                at("ecn.kmin", fault, format!("{kmin} B, and kmax is {kmax} B")).help("kmin is where marks begin"),
+            );
+        }
+        Marking::Off if hears => {
+            let message = format!("`{}` waits for marks, and nothing marks", packets.rate_control_name);
+            let fault = Diagnostic::new(Code::DeafControl, message);
+            out.push(at("ecn.marking", fault, "no queue marks".to_owned()).help("[transport.ecn] marking = \"red\""));
+        }
+        _ => {}
+    }
+    let deaf = matches!(packets.rate_control_name, "none" | "fixed");
+    if packets.flow_control_name == "drop" && deaf {
+        let fault = Diagnostic::new(Code::Unprotected, "packets are dropped, and nothing slows senders down");
+        let label = "neither pauses, nor a rate control that hears marks or delays".to_owned();
+        out.push(at("flow_control", fault, label).help("rate_control = \"dcqcn-firmware\", or flow_control = \"pfc\""));
+    }
+}
+
+fn credits(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
+    let (FlowControlSpec::Credits(credits), reach) = (&packets.flow_control, &packets.reach) else { return };
+    let need = Bytes::new(reach.packet.get().div_ceil(64) * 64);
+    let have = credits.buffer;
+    if have < need || have > MOST_CREDIT {
+        let fault =
+            Diagnostic::new(Code::BufferTooSmall, "credits must hold one packet, and at most 2,048 blocks of 64 B");
+        let label = format!("{have}; a full packet takes {need}, and {MOST_CREDIT} is the most");
+        out.push(at("credits.per_lane", fault, label).help(format!("per_lane = \"{MOST_CREDIT}\"")));
+        return;
+    }
+    let cost = reach.fastest.ps_per_byte();
+    let wire = Bytes::new(u64::from(credits.wire));
+    let round = reach.longest + reach.longest + credits.release + cost.cost(wire) + cost.cost(reach.packet);
+    // Credits come by whole packets: what a lane holds of them counts.
+    let whole = have.get() / need.get() * reach.packet.get();
+    let rate = whole as f64 / (round.as_us() * 1e-6) * 8.0 / 1e9;
+    let line = reach.fastest.as_gbyte() * 8.0;
+    if rate < line * 0.995 {
+        let fault =
+            Diagnostic::new(Code::CreditsShort, format!("credits let a link carry {rate:.0} of {line:.0} Gb/s"));
+        let label = format!("{have} of credits come round in {round}");
+        let more = cost.bytes_in(round);
+        let help = format!("{more} would fill the longest link; shorter cables need less");
+        out.push(at("credits.per_lane", fault, label).help(help));
+    }
+}
+
+fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, out: &mut Diagnostics) {
+    let (size, packet) = (Bytes::new(shared.size), packets.reach.packet);
+    if size < packet {
+        let fault = Diagnostic::new(Code::BufferTooSmall, "a switch's buffer holds no packet");
+        out.push(at("buffer.size", fault, format!("{size}; a full packet takes {packet}")));
+        return;
+    }
+    if packets.flow_control_name != "pfc" {
+        if shared.lossy_alpha == 0 {
+            let fault = Diagnostic::new(Code::BadThresholds, "`buffer.alpha_lossy` gives queues nothing");
+            out.push(at("buffer.alpha_lossy", fault, "above 0 is due".to_owned()));
+        }
+        return;
+    }
+    let inputs = most_inputs(places);
+    let aside = inputs * (shared.headroom + shared.reserve);
+    let pause_at = match shared.threshold {
+        Threshold::Static { xoff, xon } => {
+            if xon >= xoff {
+                let fault = Diagnostic::new(Code::BadThresholds, "`pfc.xon` is not below `pfc.xoff`");
+                out.push(at("pfc.xon", fault, format!("{xon} B, and xoff is {xoff} B")));
+                return;
+            }
+            if xoff > shared.size {
+                let fault = Diagnostic::new(Code::BufferOvercommitted, "`pfc.xoff` is above the buffer");
+                out.push(at("pfc.xoff", fault, format!("{} of {size}", Bytes::new(xoff))));
+                return;
+            }
+            xoff
+        }
+        Threshold::Dynamic { alpha, .. } => {
+            if alpha == 0 {
+                let fault = Diagnostic::new(Code::BadThresholds, "`pfc.alpha` pauses inputs at nothing");
+                out.push(at("pfc.alpha", fault, "above 0 is due".to_owned()));
+                return;
+            }
+            if aside >= shared.size {
+                let most = (shared.size / inputs.max(1)).saturating_sub(shared.reserve);
+                let message = format!(
+                    "{inputs} inputs x ({} of headroom + {} of reserve) are {}, and a switch has {size}",
+                    Bytes::new(shared.headroom),
+                    Bytes::new(shared.reserve),
+                    Bytes::new(aside)
+                );
+                let fault = Diagnostic::new(Code::BufferOvercommitted, message);
+                let label = "nothing is left to share".to_owned();
+                out.push(
+                    at("pfc.headroom", fault, label).help(format!("less than {} of headroom fit", Bytes::new(most))),
+                );
+                return;
+            }
+            let kmin = match packets.class.marking {
+                Marking::Red { kmin, .. } => u64::from(kmin),
+                _ => 0,
+            };
+            let free = (shared.size - aside).saturating_sub(kmin);
+            u64::try_from((u128::from(free) * u128::from(alpha)) >> 16).unwrap_or(u64::MAX) + shared.reserve
+        }
+    };
+    if let Some((have, need)) = queues::needed(&packets.flow_control, &packets.reach)
+        && have < need
+    {
+        let fault = Diagnostic::new(Code::HeadroomSmall, "the headroom is smaller than what can still arrive");
+        let label = format!("{have}; {need} can arrive before a pause acts");
+        out.push(at("pfc.headroom", fault, label).help("leave it out to have what the longest link needs"));
+    }
+    if let Marking::Red { kmin, .. } = packets.class.marking
+        && u64::from(kmin) > pause_at
+    {
+        let fault = Diagnostic::new(Code::MarksAfterPauses, "inputs are paused before anything is marked");
+        let label = format!("marks begin at {kmin} B, and a single input is paused at {pause_at} B");
+        let bound = marks_first(shared, aside, inputs, pause_at);
+        out.push(at("ecn.kmin", fault, label).help(format!("below {bound} B marks come first whatever the traffic")));
+    }
+}
+
+/// The most inputs of a switch.
+fn most_inputs(places: &Places) -> u64 {
+    let mut inputs = vec![0u64; places.devices.len()];
+    for link in &places.links {
+        inputs[link.far as usize] += 1;
+    }
+    let switches = inputs.iter().zip(&places.endpoints).filter(|(_, endpoint)| !**endpoint);
+    switches.map(|(inputs, _)| *inputs).max().unwrap_or(0)
+}
+
+/// The `kmin` below which marks come first whatever the traffic: an input whose packets are spread over all queues.
+fn marks_first(shared: &SharedSpec, aside: u64, inputs: u64, pause_at: u64) -> u64 {
+    match shared.threshold {
+        Threshold::Static { .. } => pause_at / inputs.max(1),
+        Threshold::Dynamic { alpha, .. } => {
+            ecn_bound((shared.size - aside) as f64, inputs as f64, alpha as f64 / 65_536.0) as u64
+        }
+    }
+}
+
+/// `a B / (q (1 + a))` for `q` queues that share `free` bytes, of which an input is paused at the share `a`: DCQCN (SIGCOMM 2015),
+/// section 4, for one class. With its eight classes `q = 8 n` and `a` is theirs together.
+fn ecn_bound(free: f64, queues: f64, share: f64) -> f64 {
+    share * free / (queues.max(1.0) * (1.0 + share))
+}
+
+/// A table of a flow control that is not in force.
+fn other_flow_control(packets: &Packets, table: &Table, out: &mut Diagnostics) {
+    let word = packets.flow_control_name;
+    for (key, ours) in
+        [("pfc", word == "pfc"), ("credits", word == "credits"), ("buffer", matches!(word, "pfc" | "drop"))]
+    {
+        let Some(entry) = table.entry(key).filter(|_| !ours) else { continue };
+        let Some(first) = own(entry, out).first().copied() else { continue };
+        let message = format!("`[transport.{key}]` does not belong to flow_control = \"{word}\"");
+        let mut fault = Diagnostic::new(Code::OtherFlowControl, message);
+        fault = fault.at(first.key_place.clone(), "set for another flow control");
+        if let Some(node) = table.get("flow_control") {
+            fault = fault.related(node.place.clone(), "in force is this one");
+        }
+        let other = if key == "buffer" { "pfc" } else { key };
+        out.push(fault.help(format!("flow_control = \"{other}\", or take the table out")));
+    }
+}
+
+/// The entries of a table that the scenario itself wrote, and not its preset.
+fn own<'a>(entry: &'a Entry, out: &Diagnostics) -> Vec<&'a Entry> {
+    let entries = match &entry.node.value {
+        Value::Table(inner) => inner.entries.iter().collect(),
+        _ => vec![entry],
+    };
+    let of_preset = |e: &&Entry| transport_preset::is_preset(out.sources.name(e.node.place.source)).is_some();
+    entries.into_iter().filter(|e| !of_preset(e)).collect()
+}
+
+/// Keys of the scenario that nothing asked for.
+fn without_effect(packets: &Packets, table: &Table, out: &mut Diagnostics) {
+    for entry in &table.entries {
+        let key = entry.key.as_str();
+        if key == "preset" || WITHOUT.contains(&key) {
+            continue;
+        }
+        let inner = entry.node.as_table().is_some();
+        let other = matches!(
+            (key, packets.flow_control_name),
+            ("pfc", "drop" | "credits" | "none")
+                | ("credits", "pfc" | "drop" | "none")
+                | ("buffer", "credits" | "none")
+        );
+        // Told already.
+        if other {
+            continue;
+        }
+        for written in own(entry, out) {
+            let name = if inner { format!("{key}.{}", written.key) } else { key.to_owned() };
+            if packets.parameters.iter().any(|p| p.name == name) {
+                continue;
+            }
+            let fault = Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect"));
+            let label = format!(
+                "not with flow_control = \"{}\" and rate_control = \"{}\"",
+                packets.flow_control_name, packets.rate_control_name
+            );
+            out.push(fault.at(written.key_place.clone(), label));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DCQCN, SIGCOMM 2015: 12 MB, 32 ports, 8 classes, 22.4 KB of headroom, beta 8.
+    #[test]
+    fn the_papers_bound_on_marks() {
+        let free = 12e6 - 8.0 * 32.0 * 22_400.0;
+        assert!((ecn_bound(free, 256.0, 8.0) / 21_756.0 - 1.0).abs() < 0.001);
+        assert!((free / 256.0 / 24_475.0 - 1.0).abs() < 0.001);
+    }
+}

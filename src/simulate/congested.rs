@@ -1,0 +1,66 @@
+//! What a run over packets showed of its transport: ports that were held, losses that should not be, controls at their limit.
+
+use super::transport::Sums;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::scenario::{Loaded, Packets};
+
+/// The share of a run beyond which a port that was held is told.
+const HELD: f64 = 0.5;
+/// The share of marked packets beyond which a rate control is at its limit.
+const MARKED: f64 = 0.9;
+
+/// What is worth knowing before the times are believed.
+pub(super) fn findings(loaded: &Loaded, sums: &Sums) -> Vec<Diagnostic> {
+    let Some(packets) = &loaded.packets else { return Vec::new() };
+    let mut list = Vec::new();
+    list.extend(held(loaded, packets, sums));
+    list.extend(lost(sums));
+    list.extend(at_the_limit(packets, sums));
+    list
+}
+
+/// A port of a switch: a NIC's own is held by any incast.
+fn held(loaded: &Loaded, packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
+    let fabric = &loaded.fabric;
+    let of_switch = |link| fabric.device(fabric.link(link).from).kind.is_network_switch();
+    let (link, share) = sums.held_longest(of_switch).filter(|(_, share)| *share > HELD)?;
+    let what = if sums.paused() { "paused" } else { "without credits" };
+    let message = format!("{} was {what} for {:.0} % of the time", fabric.link_name(link), share * 100.0);
+    let slower = matches!(packets.rate_control_name, "none" | "fixed");
+    let help = if slower {
+        "what waits there goes nowhere, wherever it is bound for; marks and a rate control keep queues short"
+    } else {
+        "what waits there goes nowhere, wherever it is bound for; look at the port behind it with the deepest queue"
+    };
+    Some(Diagnostic::new(Code::PortHeld, message).help(help))
+}
+
+fn lost(sums: &Sums) -> Option<Diagnostic> {
+    let t = sums.totals();
+    let (headroom, watchdog) = (t.headroom_drops, t.watchdog_drops);
+    if headroom + watchdog == 0 {
+        return None;
+    }
+    let why = match (headroom, watchdog) {
+        (0, n) => format!("{n} by the watchdog"),
+        (n, 0) => format!("{n} for lack of headroom"),
+        (n, m) => format!("{n} for lack of headroom, {m} by the watchdog"),
+    };
+    let message = format!("packets were dropped of traffic that is to be lossless: {why}");
+    let help = if headroom > 0 { "leave `transport.pfc.headroom` out to have what the cables need" } else { "" };
+    Some(Diagnostic::new(Code::Dropped, message).help(help))
+}
+
+fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
+    let (marked, arrived) = sums.marked();
+    let hears = !matches!(packets.rate_control_name, "none" | "fixed" | "swift" | "timely");
+    if !hears || arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
+        return None;
+    }
+    let share = marked as f64 / arrived as f64 * 100.0;
+    let message = format!(
+        "{share:.0} % of the packets came back marked: `{}` can't slow these senders down enough",
+        packets.rate_control_name
+    );
+    Some(Diagnostic::new(Code::AtTheLimit, message).help("fewer flows to a port, or a control with a lower least rate"))
+}

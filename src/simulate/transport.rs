@@ -1,0 +1,207 @@
+//! Networks of packets: from a scenario's transport to what the engine is told, and from what it measured to results.
+
+use sim_core::ids::LinkId;
+use sim_core::net::spec::{FlowControlSpec, NetSpec, PortSpec};
+use sim_core::net::{NetOutcome, NetPlan};
+use sim_core::network::Network;
+use sim_core::outcome::Outcome;
+use sim_core::units::{Span, Time};
+use sim_report::result::{TransportParameter, TransportResult, TransportTotals};
+use sim_topology::Fabric;
+
+use crate::scenario::{Loaded, Packets};
+
+/// `network` with its links between NICs and switches as ports of a network of packets, at the rates that it gives them.
+pub(super) fn over_packets(network: Network, fabric: &Fabric, packets: Option<&Packets>) -> Network {
+    match packets.and_then(|packets| plan(&network, fabric, packets)) {
+        Some(plan) => network.with_packets(plan),
+        None => network,
+    }
+}
+
+/// What the engine is told. The fabric has been looked through when the scenario was read.
+fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan> {
+    let places = fabric.places().ok()?;
+    let overhead = packets.reach.packet.get() - packets.reach.mtu.get();
+    let ports = places.links.iter().map(|place| {
+        let link = network.link(place.link);
+        PortSpec {
+            rate: link.rate,
+            latency: link.latency,
+            near: place.near,
+            far: place.far,
+            twin: place.twin,
+            forwarding: place.forwarding,
+            lose_every: 0,
+            lose_per_2_32: 0,
+        }
+    });
+    let spec = NetSpec {
+        seed: packets.seed,
+        mtu: packets.reach.mtu.get() as u32,
+        overhead: overhead as u32,
+        control_size: packets.control_size,
+        endpoints: places.endpoints.clone(),
+        ports: ports.collect(),
+        classes: vec![packets.class],
+        flow_control: packets.flow_control.clone(),
+        inputs: packets.inputs,
+        stall_check: packets.stall_check,
+        watchdog: packets.watchdog,
+        ..NetSpec::default()
+    };
+    Some(NetPlan {
+        spec,
+        links: places.links.iter().map(|place| place.link).collect(),
+        flow: packets.flow,
+        rate: packets.rate.clone(),
+        fetch: packets.fetch,
+        drain: packets.drain,
+    })
+}
+
+/// What one link of the network did, over all simulations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PortSum {
+    /// Packets marked.
+    pub(super) marks: u64,
+    /// Packets dropped.
+    pub(super) drops: u64,
+    /// Pauses.
+    pub(super) pauses: u64,
+    /// Time held: paused, or without credit.
+    pub(super) held: Span,
+    /// Deepest queue, wire bytes.
+    pub(super) peak: u64,
+    /// Sum of queued bytes over time, byte·ns.
+    pub(super) byte_ns: u64,
+}
+
+/// Sums over the simulations of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    /// Per link of the fabric that carries packets.
+    ports: Vec<(LinkId, PortSum)>,
+    totals: TransportTotals,
+    deadlock: Vec<String>,
+    paused: bool,
+    /// Packets that arrived marked, of those that arrived.
+    marked: (u64, u64),
+    /// Simulated time in all.
+    time: Span,
+}
+
+impl Sums {
+    /// For a fabric and its transport.
+    pub(super) fn new(loaded: &Loaded) -> Self {
+        let Some(packets) = &loaded.packets else { return Self::default() };
+        let links = loaded.fabric.places().map(|places| places.links).unwrap_or_default();
+        let ports = links.iter().map(|place| (place.link, PortSum::default())).collect();
+        let paused = matches!(packets.flow_control, FlowControlSpec::Shared(_));
+        Self { ports, paused, ..Self::default() }
+    }
+
+    /// Adds one simulation.
+    pub(super) fn add(&mut self, outcome: &Outcome, fabric: &Fabric) {
+        let Some(net) = &outcome.net else { return };
+        let mut totals = totals(net);
+        self.time += outcome.ended.since(Time::ZERO);
+        for flow in &net.flows {
+            self.marked.0 += flow.marked;
+            self.marked.1 += flow.arrived;
+        }
+        for ((_, sum), port) in self.ports.iter_mut().zip(&net.ports) {
+            for class in port {
+                sum.marks += class.marks;
+                sum.drops += class.drops;
+                sum.pauses += class.pauses;
+                sum.held += class.held;
+                sum.peak = sum.peak.max(class.peak);
+                sum.byte_ns = sum.byte_ns.saturating_add(class.byte_ns);
+                let held = if self.paused { &mut totals.pause_us } else { &mut totals.credit_stall_us };
+                *held += class.held.as_us();
+            }
+        }
+        self.totals.add(&totals);
+        if self.deadlock.is_empty() {
+            let name = |(port, _): &(u32, u8)| {
+                let link = self.ports.get(*port as usize).map(|(link, _)| *link);
+                link.map_or_else(String::new, |link| fabric.link_name(link))
+            };
+            self.deadlock = net.cycle.iter().map(name).collect();
+        }
+    }
+
+    /// What a link did, if it carries packets.
+    pub(super) fn port(&self, link: LinkId) -> Option<&PortSum> {
+        let at = self.ports.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        self.ports.get(at).map(|(_, sum)| sum)
+    }
+
+    /// The link that was held longest among some, with its share of the time.
+    pub(super) fn held_longest(&self, among: impl Fn(LinkId) -> bool) -> Option<(LinkId, f64)> {
+        let ports = self.ports.iter().filter(|(link, sum)| sum.held > Span::ZERO && among(*link));
+        let (link, sum) = ports.rev().max_by_key(|(_, sum)| sum.held)?;
+        Some((*link, super::links::share(sum.held, self.time)))
+    }
+
+    /// Packets that arrived marked, and all that arrived.
+    pub(super) const fn marked(&self) -> (u64, u64) {
+        self.marked
+    }
+
+    /// Sums over all simulations.
+    pub(super) const fn totals(&self) -> &TransportTotals {
+        &self.totals
+    }
+
+    /// Whether ports are held by pauses, rather than for lack of credits.
+    pub(super) const fn paused(&self) -> bool {
+        self.paused
+    }
+
+    /// The circle in which ports wait for each other; empty without a deadlock.
+    pub(super) fn deadlock(&self) -> &[String] {
+        &self.deadlock
+    }
+
+    /// As results have it.
+    pub(super) fn result(self, packets: &Packets) -> TransportResult {
+        let parameter = |p: &crate::scenario::Parameter| TransportParameter {
+            name: p.name.clone(),
+            value: p.value.clone(),
+            origin: p.origin.clone(),
+            standing: p.standing.map(str::to_owned),
+            sources: p.sources.clone(),
+        };
+        TransportResult {
+            preset: packets.preset.clone(),
+            model: "packets".to_owned(),
+            flow_control: packets.flow_control_name.to_owned(),
+            rate_control: packets.rate_control_name.to_owned(),
+            parameters: packets.parameters.iter().map(parameter).collect(),
+            totals: self.totals,
+            deadlock: self.deadlock,
+        }
+    }
+}
+
+fn totals(net: &NetOutcome) -> TransportTotals {
+    let t = &net.totals;
+    TransportTotals {
+        data_hops: t.data_hops,
+        control_hops: t.control_hops,
+        marks: t.marks,
+        notices: t.notices,
+        pauses: t.pauses,
+        drops: t.drops - t.headroom_drops,
+        headroom_drops: t.headroom_drops,
+        watchdog_drops: t.watchdog_drops,
+        lost: t.lost,
+        retransmitted: net.flows.iter().map(|flow| flow.resent).sum(),
+        timeouts: net.flows.iter().map(|flow| flow.timeouts).sum(),
+        ingress_peak_bytes: net.input_peak,
+        headroom_peak_bytes: net.headroom_peak,
+        ..TransportTotals::default()
+    }
+}

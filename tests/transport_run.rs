@@ -1,0 +1,215 @@
+//! Scenarios over packets: closed forms, figures of public packet-level simulators, virtual links beside packets, seeds, and
+//! scenarios side by side.
+
+mod cli_common;
+
+use cli_common::{fabricsim, fabricsim_in};
+use fabricsim::scenario::{Input, Scenario, Setting};
+use fabricsim::simulate::Report;
+
+/// Endpoints at one switch that stores and forwards, links of 1 us: what packet-level simulators are run with.
+const STAR: &str = "
+system = \"hgx-h100\"
+nodes = 64
+gpus_per_node = 1
+nics = \"1x100Gb/s\"
+[fabric]
+kind = \"single-switch\"
+switch = \"star\"
+link_latency = \"1 us\"
+[catalogue.switch.star]
+like = \"sn5600\"
+forwarding = \"store-and-forward\"
+[transport]
+preset = \"peer-a-csg\"
+[[workload]]
+kind = \"transfer\"
+pattern = \"incast\"
+endpoints = \"nics\"
+ranks = 9
+size = \"1 MiB\"
+";
+
+fn play(text: &str, settings: &[&str]) -> Report {
+    let settings: Vec<Setting> = settings.iter().map(|text| Setting::set(*text)).collect();
+    let input = Input::Text { name: "t.toml".into(), text: text.into() };
+    let loaded = Scenario::load(&input, &settings).map_err(|faults| format!("{faults:?}")).unwrap();
+    loaded.run().unwrap()
+}
+
+/// Completion at the senders, us, sorted.
+fn acked(report: &Report) -> Vec<f64> {
+    let mut all: Vec<f64> = report.results.transfers.iter().filter_map(|t| t.acked_us).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+fn deepest(report: &Report) -> u64 {
+    report.results.links.iter().filter(|l| l.mean_queue_bytes.is_some()).map(|l| l.peak_queue_bytes).max().unwrap()
+}
+
+#[track_caller]
+fn near(got: f64, want: f64, share: f64) {
+    assert!((got - want).abs() <= want.abs() * share, "{got} for {want}");
+}
+
+/// 256 packets of 332.8 ns over two links of 1 us each, and an acknowledgement of 64 B back.
+#[test]
+fn one_flow_takes_its_closed_form() {
+    let report = play(STAR, &["workload.0.ranks=2"]);
+    let transfer = &report.results.transfers[0];
+    near(transfer.time_us, 257.0 * 0.3328 + 2.0, 1e-6);
+    near(transfer.acked_us.unwrap(), 257.0 * 0.3328 + 4.0 + 2.0 * 0.00512, 1e-6);
+    // Its packets at 400 Gb/s with 48 B of overhead.
+    let fast = play(STAR, &["workload.0.ranks=2", "nics=1x400Gb/s", "transport.packet_overhead=\"48 B\""]);
+    near(fast.results.transfers[0].acked_us.unwrap(), 25.303, 0.001);
+}
+
+/// Public simulators' incasts of 8 and 32 with pauses alone: the last at the senders, us; deepest queue and largest input of the
+/// switch, B; pauses.
+#[test]
+fn incasts_of_public_simulators() {
+    let rows = [
+        ("peer-a-csg", 9, 685.9, 607_360, 79_040, 208..=208),
+        ("peer-a-csg", 33, 2730.6, 2_504_320, 0, 720..=980),
+        ("peer-a", 9, 688.2, 694_720, 91_520, 88..=118),
+        ("peer-a", 33, 2740.6, 2_891_200, 0, 615..=831),
+    ];
+    for (preset, ranks, last, queue, input, pauses) in rows {
+        let settings = [format!("transport.preset={preset}"), format!("workload.0.ranks={ranks}")];
+        let report = play(STAR, &settings.each_ref().map(String::as_str));
+        let totals = report.results.transport.as_ref().unwrap().totals;
+        near(*acked(&report).last().unwrap(), last, 0.005);
+        assert_eq!(deepest(&report), queue, "{preset} {ranks}");
+        assert!(input == 0 || totals.ingress_peak_bytes == input, "{preset} {ranks}: {totals:?}");
+        assert!(pauses.contains(&totals.pauses), "{preset} {ranks}: {totals:?}");
+        assert_eq!(totals.drops + totals.headroom_drops, 0);
+    }
+}
+
+/// HPCC's ns-3 with DCQCN: marks are random, so its figures lie among those of some seeds.
+#[test]
+fn marked_incasts_of_a_public_simulator() {
+    for (preset, p50, last, queue) in [("peer-b-paper", 674.9, 682.2, 7.2e6), ("peer-b", 856.9, 1109.5, 2.63e6)] {
+        let runs: Vec<_> =
+            (1..=8).map(|seed| play(STAR, &[&format!("transport.preset={preset}"), &format!("seed={seed}")])).collect();
+        let holds = |what: &dyn Fn(&Report) -> f64, want: f64| {
+            let all: Vec<f64> = runs.iter().map(what).collect();
+            let (least, most) = (all.iter().copied().fold(f64::MAX, f64::min), all.iter().copied().fold(0.0, f64::max));
+            assert!(least * 0.95 <= want && want <= most * 1.05, "{preset}: {want} is not in {least} to {most}");
+        };
+        holds(&|report| acked(report)[4], p50);
+        holds(&|report| *acked(report).last().unwrap(), last);
+        holds(&|report| deepest(report) as f64, queue);
+        assert!(runs.iter().all(|report| report.results.transport.as_ref().unwrap().totals.pauses == 0));
+    }
+}
+
+/// Credits: each of eight senders gets an eighth, nothing is dropped, no input holds more than its lane.
+#[test]
+fn infiniband_settles_to_equal_shares_without_a_drop() {
+    let report = play(STAR, &["transport.preset=ib-hdr", "transport.mtu=\"4 KiB\""]);
+    let times = acked(&report);
+    near(times[0], times[7], 0.01);
+    let totals = report.results.transport.as_ref().unwrap().totals;
+    assert_eq!((totals.drops, totals.pauses, totals.marks), (0, 0, 0));
+    assert!(totals.credit_stall_us > 0.0 && totals.ingress_peak_bytes <= 65_536, "{totals:?}");
+    // 4122 B a packet, whatever holds the senders.
+    near(report.slowest_us[0], 8.0 * 256.0 * 4122.0 / 12.5e3 + 2.3, 0.005);
+}
+
+/// Without contention packets take what segments on virtual links take.
+#[test]
+fn collectives_take_the_same_on_packets_and_on_virtual_links() {
+    let text = "system = \"hgx-h100\"\nnodes = 2\n[transport]\npreset = \"roce-400g\"\n[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nsizes = [\"64 KiB\", \"16 MiB\"]\niterations = 2\n";
+    let (packets, links) = (play(text, &[]), play(text, &["transport.model=virtual"]));
+    assert!(packets.results.transport.is_some() && links.results.transport.is_none());
+    for (a, b) in packets.results.collectives.iter().zip(&links.results.collectives) {
+        near(a.time_us, b.time_us, 0.02);
+    }
+    assert!(packets.results.engine.events > links.results.engine.events);
+}
+
+const LEAVES: &str = "
+system = \"hgx-h100\"
+nodes = 16
+gpus_per_node = 4
+nics = \"4x100Gb/s\"
+[fabric]
+kind = \"leaf-spine\"
+leaves = 8
+spines = 8
+[transport]
+preset = \"roce-100g\"
+[[workload]]
+kind = \"transfer\"
+name = \"shift\"
+pattern = \"shift\"
+shift = 8
+endpoints = \"nics\"
+size = \"1 MiB\"
+";
+
+/// A permutation over eight uplinks a leaf: hashes meet, queues that are looked at don't; several queue pairs even out.
+#[test]
+fn adaptive_paths_cure_collisions() {
+    let hashed = play(LEAVES, &[]).slowest_us[0];
+    let spread = play(LEAVES, &["transport.qps=8"]).slowest_us[0];
+    let adaptive = play(LEAVES, &["transport.path_choice=adaptive"]).slowest_us[0];
+    assert!(
+        adaptive < 0.7 * hashed && spread < hashed,
+        "{hashed} hashed, {spread} with 8 queue pairs, {adaptive} adaptive"
+    );
+}
+
+#[test]
+fn seeds_give_a_distribution() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s.toml"), LEAVES).unwrap();
+    let args = ["run", "s.toml", "--seeds", "5", "--format", "json"];
+    let value = fabricsim_in(dir.path(), &args).json();
+    let seeds = &value["results"]["seeds"];
+    assert_eq!((seeds["first"].as_u64(), seeds["count"].as_u64()), (Some(1), Some(5)));
+    let m = &seeds["measures"][0];
+    assert_eq!(m["name"], "slowest of shift");
+    let of = |key: &str| m[key].as_f64().unwrap();
+    assert!(of("best_us") <= of("p50_us") && of("p50_us") <= of("worst_us") && of("best_us") < of("worst_us"), "{m}");
+    // The worst seed alone gives the worst time, and the first seed is what all else is of.
+    let worst = m["worst_seed"].to_string();
+    let alone = fabricsim_in(dir.path(), &["run", "s.toml", "--seed", &worst, "--format", "json"]).json();
+    assert_eq!(alone["results"]["transfer_totals"]["longest_us"], m["worst_us"]);
+    let first = fabricsim_in(dir.path(), &["run", "s.toml", "--format", "json"]).json();
+    assert_eq!(first["results"]["transfers"], value["results"]["transfers"]);
+    fabricsim_in(dir.path(), &["run", "s.toml", "--seeds", "0"]).fails(2, &["--seeds"]);
+}
+
+#[test]
+fn scenarios_stand_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), LEAVES).unwrap();
+    std::fs::write(dir.path().join("b.toml"), "extends = \"a.toml\"\ntransport.path_choice = \"adaptive\"\n").unwrap();
+    std::fs::write(dir.path().join("c.toml"), "extends = \"a.toml\"\ntransport.model = \"virtual\"\n").unwrap();
+    let args = ["diff", "a.toml", "b.toml", "c.toml", "--seeds", "2", "--format", "json"];
+    let value = fabricsim_in(dir.path(), &args).json();
+    let designs = value["results"]["designs"].as_array().unwrap();
+    assert_eq!(designs.len(), 3);
+    assert_eq!(designs[0]["ratios"][0].as_f64(), Some(1.0));
+    assert!(designs[1]["ratios"][0].as_f64().unwrap() < 1.0, "{value}");
+    assert!(designs[0]["totals"]["data_hops"].as_u64() > Some(0) && designs[2].get("totals").is_none());
+    let text = fabricsim_in(dir.path(), &["diff", "a.toml", "b.toml"]);
+    assert!(text.code == 0 && text.out.contains("slowest of shift") && !text.out.contains("virtual links"), "{text:?}");
+    fabricsim_in(dir.path(), &["diff", "a.toml"]).fails(2, &["SCENARIO"]);
+    fabricsim_in(dir.path(), &["diff", "a.toml", "none.toml"]).fails(2, &["none.toml"]);
+}
+
+#[test]
+fn what_is_in_force_is_in_results() {
+    let value = fabricsim(&["run", "scenarios/incast-roce.toml", "--format", "json"]).json();
+    let transport = &value["results"]["transport"];
+    assert_eq!(transport["preset"], "peer-a-csg");
+    let parameters = transport["parameters"].as_array().unwrap();
+    let xoff = parameters.iter().find(|p| p["name"] == "pfc.xoff").unwrap();
+    assert_eq!((xoff["value"].as_str(), xoff["origin"].as_str()), (Some("62400 B"), Some("preset peer-a-csg")));
+    let text = fabricsim(&["run", "scenarios/incast-roce.toml"]);
+    assert!(text.out.contains("208 pauses") && text.out.contains("paused"), "{text:?}");
+}
