@@ -150,7 +150,7 @@ fn what_is_probably_not_meant() {
 #[test]
 fn keys_that_nothing_asks_for() {
     let roce = "transport.preset=roce-400g";
-    finds(&[roce, "transport.window=\"64 KiB\""], Code::NoEffect, "window");
+    finds(&[roce, "transport.rto=\"1 ms\""], Code::NoEffect, "rto");
     finds(&[roce, "transport.swift.beta=0.5"], Code::NoEffect, "swift.beta");
     finds(&[roce, "transport.flowlet_gap=\"1 us\""], Code::NoEffect, "flowlet_gap");
     finds(&[roce, "transport.pfc={ xoff = \"4 MB\", alpha = 0.5 }"], Code::NoEffect, "alpha");

@@ -213,3 +213,82 @@ fn what_is_in_force_is_in_results() {
     let text = fabricsim(&["run", "scenarios/incast-roce.toml"]);
     assert!(text.out.contains("208 pauses") && text.out.contains("paused"), "{text:?}");
 }
+
+/// Three send to one over an uplink that is wide enough for all; a fourth shares the uplink and nothing else.
+const VICTIM: &str = "
+system = \"hgx-h100\"
+nodes = 8
+gpus_per_node = 1
+nics = \"1x100Gb/s\"
+[fabric]
+kind = \"leaf-spine\"
+leaves = 2
+spines = 1
+oversubscription = 1
+uplink = \"400 Gb/s\"
+[transport]
+preset = \"peer-a\"
+[[workload]]
+kind = \"transfer\"
+list = [
+  { src = \"node4.nic0\", dst = \"node0.nic0\", bytes = \"4 MiB\" },
+  { src = \"node5.nic0\", dst = \"node0.nic0\", bytes = \"4 MiB\" },
+  { src = \"node6.nic0\", dst = \"node0.nic0\", bytes = \"4 MiB\" },
+  { src = \"node7.nic0\", dst = \"node1.nic0\", bytes = \"4 MiB\" },
+]
+";
+
+/// Pauses spread to the uplink and hold the fourth, which is named with the root; marks keep the queue short and set it free.
+#[test]
+fn pauses_have_victims_and_marks_cure_them() {
+    let paused = play(VICTIM, &[]);
+    let transport = paused.results.transport.as_ref().unwrap();
+    let ideal = 1024.0 * 0.3328;
+    let victim = |report: &Report| report.results.transfers[3].time_us;
+    assert!(victim(&paused) > 1.5 * ideal, "{} for {ideal}", victim(&paused));
+    assert!(transport.roots.contains(&"leaf0->node0.nic0".to_owned()), "{transport:?}");
+    let first = &transport.victims[0];
+    assert_eq!((first.from.as_str(), first.to.as_str()), ("node7.nic0", "node1.nic0"));
+    assert_eq!(first.root.as_deref(), Some("leaf0->node0.nic0"));
+    assert!(
+        paused.findings.iter().any(|f| f.code.id() == "W116" && f.message.contains("node7.nic0")),
+        "{:?}",
+        paused.findings
+    );
+    let marked = play(VICTIM, &["transport.preset=peer-b-paper"]);
+    assert!(victim(&marked) < 1.1 * ideal, "{} for {ideal}", victim(&marked));
+    assert!(marked.results.transport.unwrap().victims.is_empty());
+}
+
+#[test]
+fn lossless_traffic_that_loses_is_told() {
+    let few = ["transport.preset=roce-100g", "transport.pfc.headroom=\"1 KB\"", "transport.buffer.size=\"1 MiB\""];
+    let report = play(STAR, &[&few[..], &["workload.0.ranks=17"]].concat());
+    let totals = report.results.transport.as_ref().unwrap().totals;
+    assert!(totals.headroom_drops > 0 && totals.retransmitted > 0, "{totals:?}");
+    assert!(report.findings.iter().any(|f| f.code.id() == "W117"), "{:?}", report.findings);
+    assert!(report.stopped.is_none());
+}
+
+/// Receivers that grant, and senders that read queues, keep the queue of an incast near a bandwidth-delay product or below.
+#[test]
+fn grants_and_telemetry_keep_queues_short() {
+    let deep = |control: &str| {
+        let control = format!("transport.rate_control={control}");
+        deepest(&play(STAR, &["transport.preset=peer-b", "transport.ecn.marking=off", &control]))
+    };
+    let (line, grants, telemetry) = (deep("none"), deep("receiver"), deep("hpcc"));
+    assert!(
+        grants < 200_000 && telemetry < line / 4,
+        "{line} at line rate, {grants} granted, {telemetry} by telemetry"
+    );
+}
+
+/// 600 flows in marks for ever: the control is at its limit, and says so.
+#[test]
+fn a_control_at_its_limit_is_told() {
+    let settings =
+        ["transport.preset=peer-b", "transport.ecn={ kmin = \"5 KB\", kmax = \"10 KB\" }", "workload.0.ranks=64"];
+    let report = play(STAR, &settings);
+    assert!(report.findings.iter().any(|f| f.code.id() == "W119"), "{:?}", report.findings);
+}

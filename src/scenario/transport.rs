@@ -7,7 +7,7 @@ mod reach;
 mod reader;
 
 use sim_core::net::Drain;
-use sim_core::net::spec::{ClassSpec, FlowControlSpec, FlowSpec, Inputs, Paths, Recovery};
+use sim_core::net::spec::{ClassSpec, Control, FlowControlSpec, FlowSpec, GrantSpec, Inputs, Paths, Recovery};
 use sim_core::rate_control::RateSpec;
 use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::{Catalogue, Fabric, TransportKind};
@@ -45,6 +45,12 @@ pub struct Packets {
     pub flow: FlowSpec,
     /// Their controller.
     pub rate: RateSpec,
+    /// What control packets wait for.
+    pub control: Control,
+    /// What receivers grant, where they do.
+    pub grants: Option<GrantSpec>,
+    /// Whether each switch has the buffer of its row, rather than all the same.
+    pub own_buffers: bool,
     /// How often held ports are looked through.
     pub stall_check: Span,
     /// After how long of being held a port's packets are dropped.
@@ -246,9 +252,26 @@ fn read(
             Recovery::Selective => reader.integer_or("reorder", if per_packet { 256 } else { 1 }),
             _ => 1,
         },
-        ..FlowSpec::default()
+        window: match rate_control_name {
+            "fixed" => u64::MAX,
+            _ => reader.size_if("window").map_or(u64::MAX, Bytes::get),
+        },
+        jitter: queues::share(reader.inside("endpoint").number("jitter")?),
     };
-    let inputs = if reader.choice_or("inputs", "fifo") == "fifo" { Inputs::Fifo } else { Inputs::RoundRobin };
+    let inputs = match reader.choice_or("inputs", "fifo") {
+        "round-robin" => Inputs::RoundRobin,
+        "head-of-line" => Inputs::HeadOfLine,
+        _ => Inputs::Fifo,
+    };
+    let control = match reader.choice_or("control_class", "express") {
+        "data" => Control::Class(0),
+        _ => Control::Express,
+    };
+    let grants = match rate_control_name {
+        "receiver" => Some(rates::grants(reader, &reach)),
+        _ => None,
+    };
+    let own_buffers = matches!(flow_control, FlowControlSpec::Shared(_)) && !reader.inside("buffer").has("size");
     let stall_check = reader.time("stall_check")?;
     let mut endpoint = reader.inside("endpoint");
     let fetch = endpoint.size("fetch")?;
@@ -267,6 +290,9 @@ fn read(
         inputs,
         flow,
         rate,
+        control,
+        grants,
+        own_buffers,
         stall_check,
         watchdog,
         fetch,

@@ -13,10 +13,26 @@ const MARKED: f64 = 0.9;
 pub(super) fn findings(loaded: &Loaded, sums: &Sums) -> Vec<Diagnostic> {
     let Some(packets) = &loaded.packets else { return Vec::new() };
     let mut list = Vec::new();
-    list.extend(held(loaded, packets, sums));
+    list.extend(victims(sums).or_else(|| held(loaded, packets, sums)));
     list.extend(lost(sums));
     list.extend(at_the_limit(packets, sums));
     list
+}
+
+/// Flows that waited for congestion elsewhere.
+fn victims(sums: &Sums) -> Option<Diagnostic> {
+    let (first, all) = sums.victim()?;
+    let flows = crate::diagnostic::counted(all, "flow");
+    let root = first.root.as_ref().map_or_else(String::new, |root| format!("; the congestion began at {root}"));
+    let message = format!(
+        "{flows} held up by congestion that is not on the way: {} to {} for {:.0} % of its time{root}",
+        first.from,
+        first.to,
+        first.share * 100.0
+    );
+    Some(
+        Diagnostic::new(Code::PortHeld, message).help("marks and a rate control keep queues short, classes keep apart"),
+    )
 }
 
 /// A port of a switch: a NIC's own is held by any incast.
@@ -53,7 +69,7 @@ fn lost(sums: &Sums) -> Option<Diagnostic> {
 
 fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (marked, arrived) = sums.marked();
-    let hears = !matches!(packets.rate_control_name, "none" | "fixed" | "swift" | "timely");
+    let hears = !matches!(packets.rate_control_name, "none" | "fixed" | "swift" | "timely" | "hpcc" | "receiver");
     if !hears || arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
         return None;
     }

@@ -78,6 +78,11 @@ impl Totals {
                 mean_queue_bytes: port.map(|port| if ns > 0.0 { port.byte_ns as f64 / ns } else { 0.0 }),
                 pfc_pauses: port.filter(|_| packets.paused()).map(|port| port.pauses),
                 credit_stall_us: port.filter(|_| !packets.paused()).map(|_| stall),
+                p99_queue_bytes: port.map(|port| port.p99),
+                pfc_sent: port.filter(|_| packets.paused()).map(|port| port.asked),
+                pfc_sent_us: port.filter(|_| packets.paused()).map(|port| port.asked_for.as_us()),
+                ingress_peak_bytes: port.map(|port| port.input_peak),
+                headroom_peak_bytes: port.filter(|_| packets.paused()).map(|port| port.headroom_peak),
             }
         };
         self.links.iter().zip(fabric.links()).enumerate().map(result).collect()

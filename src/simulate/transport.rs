@@ -1,13 +1,13 @@
 //! Networks of packets: from a scenario's transport to what the engine is told, and from what it measured to results.
 
 use sim_core::ids::LinkId;
-use sim_core::net::spec::{FlowControlSpec, NetSpec, PortSpec};
+use sim_core::net::spec::{FlowControlSpec, NetSpec, NodeBuffer, PortSpec, Threshold};
 use sim_core::net::{NetOutcome, NetPlan};
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
-use sim_core::units::{Span, Time};
-use sim_report::result::{TransportParameter, TransportResult, TransportTotals};
-use sim_topology::Fabric;
+use sim_core::units::{Bytes, Span, Time};
+use sim_report::result::{TransportParameter, TransportResult, TransportTotals, VictimResult};
+use sim_topology::{Fabric, Places};
 
 use crate::scenario::{Loaded, Packets};
 
@@ -48,6 +48,9 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         inputs: packets.inputs,
         stall_check: packets.stall_check,
         watchdog: packets.watchdog,
+        control: packets.control,
+        buffers: if packets.own_buffers { buffers(&places, packets) } else { Vec::new() },
+        grants: packets.grants,
         ..NetSpec::default()
     };
     Some(NetPlan {
@@ -58,6 +61,20 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         fetch: packets.fetch,
         drain: packets.drain,
     })
+}
+
+/// Switches whose rows have another buffer than the least.
+fn buffers(places: &Places, packets: &Packets) -> Vec<NodeBuffer> {
+    let FlowControlSpec::Shared(shared) = &packets.flow_control else { return Vec::new() };
+    let alpha = match shared.threshold {
+        Threshold::Dynamic { alpha, .. } => alpha,
+        Threshold::Static { .. } => 0,
+    };
+    let other = |(node, size): (usize, &Option<Bytes>)| {
+        let size = size.map(Bytes::get).filter(|size| *size != shared.size)?;
+        Some(NodeBuffer { node: node as u32, size, alpha })
+    };
+    places.buffers.iter().enumerate().filter_map(other).collect()
 }
 
 /// What one link of the network did, over all simulations.
@@ -75,7 +92,18 @@ pub(super) struct PortSum {
     pub(super) peak: u64,
     /// Sum of queued bytes over time, byte·ns.
     pub(super) byte_ns: u64,
+    /// The depth that it was below for 99 % of the time, in the worst simulation.
+    pub(super) p99: u64,
+    /// Pauses that the far end asked for, and how long they lasted.
+    pub(super) asked: u64,
+    pub(super) asked_for: Span,
+    /// Most bytes of it at the far end, and of these in headroom.
+    pub(super) input_peak: u64,
+    pub(super) headroom_peak: u64,
 }
+
+/// Roots and victims that results name.
+const MOST_NAMED: usize = 32;
 
 /// Sums over the simulations of a run.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +112,9 @@ pub(super) struct Sums {
     ports: Vec<(LinkId, PortSum)>,
     totals: TransportTotals,
     deadlock: Vec<String>,
+    roots: Vec<String>,
+    victims: Vec<VictimResult>,
+    victims_total: u64,
     paused: bool,
     /// Packets that arrived marked, of those that arrived.
     marked: (u64, u64),
@@ -118,11 +149,17 @@ impl Sums {
                 sum.held += class.held;
                 sum.peak = sum.peak.max(class.peak);
                 sum.byte_ns = sum.byte_ns.saturating_add(class.byte_ns);
+                sum.p99 = sum.p99.max(class.quantile(0.99));
+                sum.asked += class.asked;
+                sum.asked_for += class.asked_for;
+                sum.input_peak = sum.input_peak.max(class.input_peak);
+                sum.headroom_peak = sum.headroom_peak.max(class.headroom_peak);
                 let held = if self.paused { &mut totals.pause_us } else { &mut totals.credit_stall_us };
                 *held += class.held.as_us();
             }
         }
         self.totals.add(&totals);
+        self.congestion(net, fabric);
         if self.deadlock.is_empty() {
             let name = |(port, _): &(u32, u8)| {
                 let link = self.ports.get(*port as usize).map(|(link, _)| *link);
@@ -130,6 +167,39 @@ impl Sums {
             };
             self.deadlock = net.cycle.iter().map(name).collect();
         }
+    }
+
+    /// Roots of congestion and their victims, by name.
+    fn congestion(&mut self, net: &NetOutcome, fabric: &Fabric) {
+        let link = |port: u32| self.ports.get(port as usize).map(|(link, _)| *link);
+        let name = |(port, _): (u32, u8)| link(port).map(|link| fabric.link_name(link));
+        let mut roots: Vec<String> = net.roots.iter().filter_map(|root| name(*root)).collect();
+        let victim = |victim: &sim_core::net::Victim| {
+            let flow = net.flows.get(victim.flow as usize)?;
+            let route = net.routes.get(flow.qp as usize)?;
+            let (first, last) = (link(*route.first()?)?, link(*route.last()?)?);
+            Some(VictimResult {
+                from: fabric.device(fabric.link(first).from).name.clone(),
+                to: fabric.device(fabric.link(last).to).name.clone(),
+                held_us: victim.held.as_us(),
+                share: if victim.busy > Span::ZERO { victim.held.as_us() / victim.busy.as_us() } else { 0.0 },
+                root: victim.root.and_then(name),
+            })
+        };
+        let victims: Vec<VictimResult> = net.victims.iter().filter_map(victim).collect();
+        self.victims_total += victims.len() as u64;
+        self.victims.extend(victims);
+        // In order of time held, then as they came.
+        self.victims.sort_by(|a, b| b.held_us.total_cmp(&a.held_us));
+        self.victims.truncate(MOST_NAMED);
+        roots.retain(|root| !self.roots.contains(root));
+        self.roots.extend(roots);
+        self.roots.truncate(MOST_NAMED);
+    }
+
+    /// The flow that was held up longest by congestion elsewhere, and how many there were.
+    pub(super) fn victim(&self) -> Option<(&VictimResult, u64)> {
+        self.victims.first().map(|first| (first, self.victims_total))
     }
 
     /// What a link did, if it carries packets.
@@ -181,6 +251,9 @@ impl Sums {
             rate_control: packets.rate_control_name.to_owned(),
             parameters: packets.parameters.iter().map(parameter).collect(),
             totals: self.totals,
+            roots: self.roots,
+            victims: self.victims,
+            victims_total: self.victims_total,
             deadlock: self.deadlock,
         }
     }

@@ -253,6 +253,21 @@ pub struct LinkResult {
     /// Time that it lacked credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credit_stall_us: Option<f64>,
+    /// The depth that the queue was below for 99 % of the time, to a power of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_queue_bytes: Option<u64>,
+    /// Pauses that its far end asked it for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_sent: Option<u64>,
+    /// How long these lasted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pfc_sent_us: Option<f64>,
+    /// Most bytes of it in the buffer at its far end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_peak_bytes: Option<u64>,
+    /// Most of these that lay in headroom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom_peak_bytes: Option<u64>,
 }
 
 /// Sums over all links.

@@ -18,9 +18,34 @@ pub struct TransportResult {
     pub parameters: Vec<TransportParameter>,
     /// Sums over all simulations.
     pub totals: TransportTotals,
+    /// Ports where congestion began, up to 32 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    /// Flows that were held up by congestion that is not on their way, the longest held first, up to 32 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<VictimResult>,
+    /// How many there were.
+    #[serde(default)]
+    pub victims_total: u64,
     /// Ports that wait for each other in a circle, where the run ended so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<String>,
+}
+
+/// A flow that was held up by congestion elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VictimResult {
+    /// The NIC that sent.
+    pub from: String,
+    /// The NIC that received.
+    pub to: String,
+    /// Time that ports of its route were held while it had something on its way.
+    pub held_us: f64,
+    /// That over the time that it had something on its way.
+    pub share: f64,
+    /// The port where the congestion began, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
 }
 
 /// A value in force.

@@ -20,6 +20,15 @@ pub fn transport_text(result: &TransportResult) -> String {
         "packets: {preset}flow control {}, rate control {}{counts}",
         result.flow_control, result.rate_control
     );
+    if let Some(first) = result.victims.first() {
+        let root = first.root.as_ref().map_or_else(String::new, |root| format!(", root {root}"));
+        let share = first.share * 100.0;
+        let (all, from, to) = (result.victims_total, &first.from, &first.to);
+        let _ = writeln!(
+            out,
+            "victims of congestion elsewhere: {all}, first {from} to {to}, held {share:.0} % of its time{root}"
+        );
+    }
     if !result.deadlock.is_empty() {
         let _ = writeln!(out, "deadlock: {} wait for each other", result.deadlock.join(", "));
     }

@@ -10,7 +10,7 @@ pub(crate) const PATH_CHOICES: &[&str] =
 pub(crate) const FLOW_CONTROLS: &[&str] = &["none", "pfc", "drop", "credits"];
 /// The controllers of a sender's rate.
 pub(crate) const RATE_CONTROLS: &[&str] =
-    &["none", "fixed", "dcqcn", "dcqcn-firmware", "dctcp", "swift", "timely", "fecn"];
+    &["none", "fixed", "dcqcn", "dcqcn-firmware", "dctcp", "hpcc", "swift", "timely", "receiver", "fecn"];
 /// What is done about losses.
 const RECOVERIES: &[&str] = &["none", "go-back-n", "go-back-0", "selective"];
 
@@ -72,15 +72,15 @@ pub(crate) static TRANSPORT: TableSpec = TableSpec {
         key(
             "rate_control",
             Kind::Choice(RATE_CONTROLS),
-            "How senders slow down: not at all; a fixed window; DCQCN as published, or as in adapters' firmware; DCTCP; Swift; \
-             TIMELY; InfiniBand's FECN/BECN with its table. Without it, none on InfiniBand, swift with EFA, else \
+            "How senders slow down: not at all; a fixed window; DCQCN as published, or as in adapters' firmware; DCTCP; HPCC, with what \
+             packets read in ports; Swift; TIMELY; receivers that grant what may be sent; InfiniBand's FECN/BECN with its table. Without it, none on InfiniBand, swift with EFA, else \
              dcqcn-firmware.",
         ),
         key(
             "window",
             Kind::Size(false),
-            "rate_control fixed: payload that may be unacknowledged. Without it, one bandwidth-delay \
-             product of the longest path.",
+            "Payload of a queue pair that may be unacknowledged, whatever the rate control allows. Without it, with rate_control fixed \
+             one bandwidth-delay product of the longest path, else no bound.",
         ),
         key(
             "recovery",
@@ -113,11 +113,19 @@ pub(crate) static TRANSPORT: TableSpec = TableSpec {
             .default("50 us"),
         key(
             "inputs",
-            Kind::Choice(&["fifo", "round-robin"]),
-            "How a port of a switch takes turns: by arrival, or one packet of each \
-             input in turn.",
+            Kind::Choice(&["fifo", "round-robin", "head-of-line"]),
+            "How a port of a switch takes turns: by arrival; one packet of each \
+             input in turn; or by arrival where a packet also holds up those behind it in its input, wherever they go (an input \
+             queue without virtual outputs).",
         )
         .default("fifo"),
+        key(
+            "control_class",
+            Kind::Choice(&["express", "data"]),
+            "Whether acknowledgements and notices go before all data and are never held, or queue as data do. Pause frames and \
+             credits always go first.",
+        )
+        .default("express"),
         key("stall_check", Kind::Time, "How often ports that are held are looked through for a circle.")
             .default("1 ms"),
         key("ecn", Kind::Table(&ECN), "Marks that tell of congestion."),
@@ -126,6 +134,8 @@ pub(crate) static TRANSPORT: TableSpec = TableSpec {
         key("credits", Kind::Table(&CREDITS), "flow_control credits: the credits of a link."),
         key("dcqcn", Kind::Table(&DCQCN), "rate_control dcqcn and dcqcn-firmware."),
         key("dctcp", Kind::Table(&DCTCP), "rate_control dctcp."),
+        key("hpcc", Kind::Table(&HPCC), "rate_control hpcc."),
+        key("receiver", Kind::Table(&RECEIVER), "rate_control receiver."),
         key("swift", Kind::Table(&SWIFT), "rate_control swift."),
         key("timely", Kind::Table(&TIMELY), "rate_control timely."),
         key("fecn", Kind::Table(&FECN), "rate_control fecn."),
@@ -217,6 +227,12 @@ static PFC: TableSpec = TableSpec {
             "When a pause acts, counted from the decision, in place of the frame's way and `response`: what simple simulators do.",
         ),
         key(
+            "quanta",
+            Kind::Integer(0, 65_535),
+            "How long a frame pauses, in quanta of 512 bit times; it is sent again at half of that. 0: until it is ended.",
+        )
+        .default("0"),
+        key(
             "watchdog",
             Kind::Time,
             "How long a port may be held before what it queues is dropped. Without it, for ever; operators set about 200 ms.",
@@ -231,7 +247,8 @@ static BUFFER: TableSpec = TableSpec {
         key(
             "size",
             Kind::Size(true),
-            "Bytes of a switch. Without it, the least of what the catalogue has for its switches, else 32 MiB (HPCC's ns-3).",
+            "Bytes of each switch. Without it, what the catalogue has for it; where it has nothing, the least of the others, else 32 MiB \
+             (HPCC's ns-3).",
         ),
         key(
             "alpha_lossy",
@@ -333,6 +350,36 @@ static DCTCP: TableSpec = TableSpec {
     ],
 };
 
+static HPCC: TableSpec = TableSpec {
+    name: "transport.hpcc",
+    doc: "HPCC (SIGCOMM 2019): a window by what each packet reads in the ports that it leaves.",
+    keys: &[
+        key("utilisation", SHARE, "eta: the utilisation aimed at (paper).").default("0.95"),
+        key("stages", Kind::Integer(0, 255), "Round trips of additive increase before a multiplicative one (paper).")
+            .default("5"),
+        key(
+            "additive",
+            Kind::Size(false),
+            "Added to the window at each update. Without it, the paper's rule for 100 flows: a bandwidth-delay product x (1 - eta) / \
+             100 (assumed).",
+        ),
+    ],
+};
+
+static RECEIVER: TableSpec = TableSpec {
+    name: "transport.receiver",
+    doc: "Admission by receivers: senders ask, and each receiver grants in turn to all that have asked.",
+    keys: &[
+        key(
+            "budget",
+            Kind::Size(false),
+            "Payload that a receiver has granted and not received. Without it, 1.5 bandwidth-delay products (assumed).",
+        ),
+        key("unit", Kind::Size(false), "Payload of a grant. Without it, one packet (assumed)."),
+        key("unasked", Kind::Size(true), "Payload that may be sent before the first grant (assumed).").default("0 B"),
+    ],
+};
+
 static SWIFT: TableSpec = TableSpec {
     name: "transport.swift",
     doc: "Swift (SIGCOMM 2020): a window by the delay of round trips.",
@@ -403,5 +450,12 @@ static ENDPOINT: TableSpec = TableSpec {
         )
         .default("512 KiB"),
         key("rx_xon", Kind::Size(true), "It lets go when no more than so many wait (assumed).").default("256 KiB"),
+        key(
+            "jitter",
+            SHARE,
+            "The largest random gap after a packet, as a share of its time. Senders that are in step otherwise decide by their phase \
+             whose packets a full queue drops.",
+        )
+        .default("0.0"),
     ],
 };

@@ -71,7 +71,7 @@ fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
         }
         _ => {}
     }
-    let deaf = matches!(packets.rate_control_name, "none" | "fixed");
+    let deaf = matches!(packets.rate_control_name, "none" | "fixed") && packets.flow.window == u64::MAX;
     if packets.flow_control_name == "drop" && deaf {
         let fault = Diagnostic::new(Code::Unprotected, "packets are dropped, and nothing slows senders down");
         let label = "neither pauses, nor a rate control that hears marks or delays".to_owned();

@@ -115,7 +115,7 @@ fn shared(reader: &mut Reader<'_, '_>, pfc: bool, fabric: &Fabric, reach: &Reach
         None => pfc.time_or("response", response(reach.fastest)),
     };
     spec.headroom = pfc.size_or("headroom", reach.headroom(frame, response)).get();
-    spec.pause = PauseSpec { wire: small(frame), acts_after, response, quanta: 0 };
+    spec.pause = PauseSpec { wire: small(frame), acts_after, response, quanta: pfc.integer("quanta")? };
     Some(spec)
 }
 
@@ -151,7 +151,7 @@ fn small(size: Bytes) -> u32 {
 }
 
 /// A share in 2⁻³².
-fn share(share: f64) -> u32 {
+pub(super) fn share(share: f64) -> u32 {
     (share * 4_294_967_296.0).min(4_294_967_295.0) as u32
 }
 

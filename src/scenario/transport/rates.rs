@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sim_core::net::spec::Notice;
+use sim_core::net::spec::{GrantSpec, Notice};
 use sim_core::rate_control::{
-    DcqcnFirmwareParams, DcqcnParams, DctcpParams, FecnParams, Fraction, RateSpec, Recovery, StageRule, SwiftParams,
-    TimelyParams,
+    DcqcnFirmwareParams, DcqcnParams, DctcpParams, FecnParams, Fraction, HpccParams, RateSpec, Recovery, StageRule,
+    SwiftParams, TimelyParams,
 };
 use sim_core::units::{Bytes, Span};
 
@@ -16,7 +16,7 @@ use super::reader::{Inside, Reader};
 pub(super) fn notice(reader: &mut Reader<'_, '_>, rate_control: &str) -> Option<(Notice, bool)> {
     let dcqcn = matches!(rate_control, "dcqcn" | "dcqcn-firmware");
     let retime = if dcqcn { reader.inside("dcqcn").boolean("retime") } else { true };
-    if matches!(rate_control, "none" | "fixed" | "swift" | "timely") {
+    if matches!(rate_control, "none" | "fixed" | "swift" | "timely" | "hpcc" | "receiver") {
         return Some((Notice::Echo, retime));
     }
     let mut ecn = reader.inside("ecn");
@@ -38,6 +38,8 @@ pub(super) fn rate(reader: &mut Reader<'_, '_>, word: &str, reach: &Reach) -> Op
         "fixed" => RateSpec::Fixed { window: reader.size_or("window", reach.product()) },
         "dcqcn" => RateSpec::Dcqcn(Arc::new(published(&mut reader.inside("dcqcn"), reach)?)),
         "dcqcn-firmware" => RateSpec::DcqcnFirmware(Arc::new(firmware(&mut reader.inside("dcqcn"), reach)?)),
+        "hpcc" => RateSpec::Hpcc(Arc::new(hpcc(&mut reader.inside("hpcc"), reach)?)),
+        "receiver" => RateSpec::Receiver { unasked: reader.inside("receiver").size("unasked")? },
         "dctcp" => RateSpec::Dctcp(Arc::new(dctcp(&mut reader.inside("dctcp"), reach)?)),
         "swift" => RateSpec::Swift(Arc::new(swift(&mut reader.inside("swift"), reach)?)),
         "timely" => RateSpec::Timely(Arc::new(timely(&mut reader.inside("timely"))?)),
@@ -118,6 +120,28 @@ fn dctcp(table: &mut Inside<'_, '_, '_>, reach: &Reach) -> Option<DctcpParams> {
         min: base.min,
         max: table.size_or("max", Bytes::new(initial.saturating_mul(4))).get(),
     })
+}
+
+fn hpcc(table: &mut Inside<'_, '_, '_>, reach: &Reach) -> Option<HpccParams> {
+    let utilisation = fraction(table.number("utilisation")?);
+    let base = HpccParams::new(reach.nic, reach.round_trip, reach.mtu.get());
+    let usual = utilisation.rest().of(reach.product().get()) / 100;
+    Some(HpccParams {
+        utilisation,
+        stages: table.integer("stages")?,
+        additive: table.size_or("additive", Bytes::new(usual.max(1))).get(),
+        ..base
+    })
+}
+
+/// What receivers grant.
+pub(super) fn grants(reader: &mut Reader<'_, '_>, reach: &Reach) -> GrantSpec {
+    let mut table = reader.inside("receiver");
+    let product = reach.product().get();
+    GrantSpec {
+        budget: table.size_or("budget", Bytes::new(product + product / 2)).get(),
+        unit: table.size_or("unit", reach.mtu).get(),
+    }
 }
 
 fn swift(table: &mut Inside<'_, '_, '_>, reach: &Reach) -> Option<SwiftParams> {

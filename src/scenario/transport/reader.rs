@@ -79,6 +79,11 @@ impl<'a, 'b> Reader<'a, 'b> {
         self.own().size_or(key, other)
     }
 
+    /// The size, if it was written.
+    pub(super) fn size_if(&mut self, key: &str) -> Option<Bytes> {
+        self.own().size(key)
+    }
+
     pub(super) fn time(&mut self, key: &str) -> Option<Span> {
         self.own().time(key)
     }
