@@ -83,6 +83,13 @@ impl Word {
         }
     }
 
+    /// Whether the event is about `phase`.
+    #[inline]
+    #[must_use]
+    pub const fn is(self, phase: Phase) -> bool {
+        self.0 >> (LINK_BITS + FLOW_BITS + SEGMENT_BITS) == phase as u64
+    }
+
     /// The link of a segment's word.
     #[inline]
     #[must_use]

@@ -276,13 +276,24 @@ impl Net {
                 self.begin_storm(storm, s);
             }
         }
+        // Two kinds of event are nearly all, and name a link alone.
+        let link = word.link_id().0;
+        if word.is(Phase::Arrival) {
+            self.arrive(link, now, s);
+        } else if word == self::word(Phase::Port, link, SERVICE) {
+            self.service(link, now, s);
+        } else {
+            self.handle_other(now, word, s);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, now: Time, word: Word, s: &mut impl Schedule) {
         let (link, flow) = (word.link_id().0, word.flow_id().0);
         match word.phase() {
-            Phase::Port if flow == SERVICE => self.service(link, now, s),
             Phase::Port if flow == SIGNAL => self.signalled(link, now, s),
             Phase::Port if flow == EXPIRY => self.expired(link, now, s),
             Phase::Port => self.drained(link, flow, now, s),
-            Phase::Arrival => self.arrive(link, now, s),
             Phase::Source => self.eligible(flow, now, s),
             Phase::Timer => match link {
                 RATE_TIMER => self.rate_timer(flow, now, s),
@@ -291,7 +302,7 @@ impl Net {
                 NOTICE => self.send_control(flow, packet::Kind::Notice, 0, 0, now, now, s),
                 _ => self.check_stall(now, s),
             },
-            Phase::Lane | Phase::Meeting => {}
+            Phase::Arrival | Phase::Lane | Phase::Meeting => {}
         }
     }
 

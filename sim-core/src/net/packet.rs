@@ -28,6 +28,8 @@ pub(super) enum Kind {
 pub(super) const MARKED: u8 = 1;
 /// It was sent before.
 pub(super) const RESENT: u8 = 2;
+/// Nodes choose its path.
+pub(super) const CHOSEN: u8 = 4;
 
 /// A packet.
 #[derive(Clone, Copy, Debug)]

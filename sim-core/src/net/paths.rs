@@ -7,7 +7,7 @@ use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Net;
-use super::packet::{Kind, NONE};
+use super::packet::{CHOSEN, NONE};
 use super::spec::{NetSpec, Paths};
 use crate::random;
 use crate::units::Time;
@@ -110,8 +110,7 @@ impl Net {
     #[inline]
     pub(super) fn next_link(&mut self, slot: u32, node: u32, now: Time) -> u32 {
         let packet = &self.packets[slot];
-        let qp = &self.qps[packet.qp as usize];
-        if qp.how.paths == Paths::Pinned || packet.kind != Kind::Data {
+        if packet.flags & CHOSEN == 0 {
             return self.routes[packet.at as usize];
         }
         let (qp, class) = (packet.qp, packet.class);

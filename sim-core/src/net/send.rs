@@ -1,7 +1,8 @@
 //! The sending end: whose turn it is at an endpoint's port, pacing and windows.
 
-use super::packet::{Kind, NONE, Packet, RESENT};
+use super::packet::{CHOSEN, Kind, NONE, Packet, RESENT};
 use super::qp::State;
+use super::spec::Paths;
 use super::{Net, RATE_TIMER, Schedule, word};
 use crate::event::Phase;
 use crate::rate_control::RateControl as _;
@@ -141,7 +142,8 @@ impl Net {
         if crossed {
             self.find_message(qp);
         }
-        let flags = if resent { RESENT } else { 0 };
+        let chosen = self.qps[qp as usize].how.paths != Paths::Pinned;
+        let flags = if resent { RESENT } else { 0 } | if chosen { CHOSEN } else { 0 };
         let packet = self.packets.take(Packet {
             next: NONE,
             qp,

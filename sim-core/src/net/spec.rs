@@ -39,7 +39,7 @@ pub struct NetSpec {
     /// After how long without a packet that arrives, although there is something to send, the run is given up; `None`:
     /// never.
     pub no_progress: Option<Span>,
-    /// Full packets that move as one. Marks are drawn for each of them; a pause takes effect where a unit ends.
+    /// Full packets that move as one. Only 1 is played so far.
     pub grain: u32,
     /// Whether control packets go before all data, or wait in a class of data as others do.
     pub control: Control,
