@@ -273,7 +273,7 @@ impl Net {
         if now >= self.observer.due {
             self.look(now);
             while let Some(storm) = self.next_storm(now) {
-                self.begin_storm(storm, s);
+                self.begin_storm(storm, now, s);
             }
         }
         // Two kinds of event are nearly all, and name a link alone.

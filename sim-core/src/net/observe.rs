@@ -159,14 +159,15 @@ impl Net {
             due = due.min(self.spec.storms[*index].from);
         }
         if let Some(limit) = self.spec.no_progress {
-            let until = observer.progress + limit;
+            let after = |from: Time| Time::from_ps(from.as_ps().saturating_add(limit.as_ps()));
+            let until = after(observer.progress);
             if until > now {
                 due = due.min(until);
             } else if self.qps.iter().any(|qp| qp.una < qp.end && qp.state != super::qp::State::Failed) {
                 self.stall.stuck = true;
             } else {
                 self.observer.progress = now;
-                due = due.min(now + limit);
+                due = due.min(after(now));
             }
         }
         self.observer.due = due;

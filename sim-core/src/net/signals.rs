@@ -242,18 +242,31 @@ impl Net {
 
     /// Holds a class of a port for ever, as a faulty device at its far end would.
     pub fn storm(&mut self, link: u32, class: u8, now: Time, s: &mut impl Schedule) {
-        self.begin_storm(Storm { port: link, class, from: now, until: Time::MAX }, s);
+        self.begin_storm(Storm { port: link, class, from: now, until: Time::MAX }, now, s);
     }
 
-    /// A faulty device begins to hold a port.
-    pub(super) fn begin_storm(&mut self, storm: Storm, s: &mut impl Schedule) {
+    /// A faulty device has begun to hold a port; nothing has happened since.
+    pub(super) fn begin_storm(&mut self, storm: Storm, now: Time, s: &mut impl Schedule) {
         let (link, class) = (storm.port, storm.class);
+        let at = self.queue_at(link, class);
+        let stopped = self.ports[link as usize].stopped >> class & 1 != 0;
+        self.counters[at].pauses += u64::from(!stopped);
+        if storm.until <= now {
+            // It is over, and nobody has met it.
+            if !stopped {
+                self.counters[at].held += storm.until.since(storm.from);
+            }
+            return;
+        }
         self.told[link as usize].stormed |= 1 << class;
-        if self.ports[link as usize].stopped >> class & 1 == 0 {
-            self.ports[link as usize].stopped |= 1 << class;
-            let at = self.queue_at(link, class);
-            self.counters[at].pauses += 1;
-            self.held(link, class, storm.from, s);
+        self.ports[link as usize].stopped |= 1 << class;
+        self.held(link, class, now, s);
+        let told = &mut self.told[link as usize];
+        if told.since[usize::from(class)] == now {
+            told.since[usize::from(class)] = storm.from;
+            if let Some(expiry) = told.expiries.back_mut() {
+                expiry.0 = storm.from;
+            }
         }
         if storm.until < Time::MAX {
             s.at(storm.until, word(Phase::Timer, STORM, self.queue_at(link, class) as u32));

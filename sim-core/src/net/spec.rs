@@ -438,6 +438,9 @@ impl NetSpec {
             if usize::from(storm.class) >= self.classes.len() {
                 return Err(SpecError::NoClass(storm.class));
             }
+            if storm.from > storm.until {
+                return Err(SpecError::Thresholds { low: storm.from.as_ps(), high: storm.until.as_ps() });
+            }
         }
         for class in &self.classes {
             if let Marking::Red { kmin, kmax, .. } = class.marking

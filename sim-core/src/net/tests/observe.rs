@@ -205,6 +205,32 @@ fn an_endpoint_that_pauses_is_a_root_while_it_lasts_and_its_flow_goes_on_then() 
 }
 
 #[test]
+fn a_storm_in_idle_time_is_counted_and_met_by_nobody() {
+    let fabric = star(2, 100);
+    let port = fabric.path(&[2, 1]).0[0];
+    let mut spec = fabric.spec(64, paused());
+    spec.watchdog = Some(Span::from_us(10));
+    spec.storms = vec![
+        Storm { port, class: 0, from: us(200), until: us(300) },
+        // This one is still there when the next message comes.
+        Storm { port, class: 0, from: us(400), until: us(1_100) },
+    ];
+    let mut run = Run::new(spec).unwrap();
+    let (forth, back) = fabric.path(&[0, 2, 1]);
+    let how = FlowSpec { recovery: Recovery::GoBackN, timeout: Some(Span::from_us(1_000)), ..FlowSpec::default() };
+    let flow = run.open(&forth, &back, how, AnyRateControl::default()).unwrap();
+    run.post(flow, 4096);
+    // The timeout of the first message, which is long acknowledged, comes at 1 ms; then there is a second one.
+    assert!(!run.run(Time::MAX));
+    assert!(run.now() >= us(1_000), "{}", run.now());
+    run.post(flow, 4096);
+    assert!(!run.run(Time::MAX));
+    let outcome = run.outcome();
+    assert_eq!((outcome.flows[0].messages, outcome.flows[0].failed), (2, false));
+    near(outcome.ports[port as usize][0].held.as_us(), 100.0 + 700.0, 0.01);
+}
+
+#[test]
 fn a_pause_that_goes_on_is_asked_for_again() {
     // The longest pause of 65,535 quanta of 512 bits at 100 Gb/s is 335.5 us.
     let fabric = star(2, 100);
