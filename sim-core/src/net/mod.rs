@@ -148,6 +148,9 @@ pub enum SpecError {
     /// A queue pair whose packets may overtake each other takes each gap for a loss.
     #[error("paths that reorder packets need a receiver that keeps what comes early (selective recovery)")]
     Reorders,
+    /// A queue pair that waits for grants, where no receiver grants.
+    #[error("a queue pair waits for grants that no receiver gives (`NetSpec::grants`)")]
+    NoGrants,
     /// Packets that move as one are not played yet.
     #[error("units of {0} packets: only single ones are played")]
     Grain(u32),

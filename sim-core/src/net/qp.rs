@@ -143,6 +143,9 @@ impl Net {
         if how.class >= self.classes {
             return Err(SpecError::NoClass(how.class));
         }
+        if self.spec.grants.is_none() && matches!(rate, AnyRateControl::Receiver(_)) {
+            return Err(SpecError::NoGrants);
+        }
         self.telemetry.on |= super::telemetry::reads(&rate);
         let at = self.routes.len() as u32;
         self.routes.extend_from_slice(route);

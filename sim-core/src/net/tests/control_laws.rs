@@ -82,6 +82,15 @@ fn a_receiver_grants_all_of_many_messages_with_losses() {
 }
 
 #[test]
+fn nobody_waits_for_grants_that_nobody_gives() {
+    let fabric = star(2, 100);
+    let mut run = Run::new(fabric.spec(48, FlowControlSpec::Unlimited)).unwrap();
+    let (forth, back) = fabric.path(&[0, 2, 1]);
+    let error = run.open(&forth, &back, FlowSpec::default(), Receiver::new(8192).into()).unwrap_err();
+    assert_eq!(error, crate::net::SpecError::NoGrants);
+}
+
+#[test]
 fn gaps_take_their_share_and_are_of_the_seed() {
     let play = |seed: u64, jitter: u32| {
         let fabric = star(2, 100);
