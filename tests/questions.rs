@@ -3,6 +3,8 @@
 //!
 //! `UPDATE_DOCS=1 cargo test --test questions` writes the page.
 
+mod transport_common;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -165,6 +167,7 @@ fn term(text: &str) -> f64 {
         "carried" => answer(call).carried,
         "util" => answer(call).util,
         "together8" => together(call),
+        "packets" => transport_common::questions::answer(call),
         other => panic!("no measure `{other}`"),
     }
 }
