@@ -2,6 +2,8 @@
 //!
 //! Items per second are events (queue) or segment-hops (engine). Compare ratios within one run: machines are noisy.
 
+mod packets;
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use sim_collectives::nccl::{Algorithm, Operation, Protocol};
@@ -88,4 +90,12 @@ fn ring_all_reduce(bencher: Bencher<'_, '_>, nodes: u32) {
     };
     let (fabric, program) = prepared(nodes, &request);
     play(bencher, &fabric, &program);
+}
+
+/// Networks of packets; an item is a hop of a packet.
+#[divan::bench(args = [0, 1, 2], sample_count = 3)]
+fn packet_hops(bencher: Bencher<'_, '_>, case: usize) {
+    let loaded = packets::load(case);
+    let run = || packets::hops(&loaded.run().expect("it runs").results);
+    bencher.counter(ItemsCount::new(run())).bench_local(run);
 }

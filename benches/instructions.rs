@@ -1,8 +1,11 @@
-//! Instructions per segment-hop, counted by valgrind: the same for the same binary, whatever else the machine does.
+//! Instructions per segment-hop, and per packet-hop where packets are played, counted by valgrind: the same for the same
+//! binary, whatever else the machine does.
 //! `cargo bench --bench instructions` (needs `valgrind`; says so and does nothing without it).
 //!
 //! Each case runs in a child under callgrind that collects inside the event loop alone, so building, lowering and
 //! loading are not counted.
+
+mod packets;
 
 use std::process::Command;
 
@@ -21,8 +24,19 @@ const CASES: &[(&str, u32, Operation, u64, bool)] = &[
     ("nvls all_reduce, 8 GPUs, 64 MiB", 1, Operation::AllReduce, 64 << 20, false),
 ];
 
+/// How many cases of packets are counted; the others take too long under callgrind.
+const COUNTED: usize = 2;
+
+/// Prints hops of packets, control packets among them, and events.
+fn play_packets(case: usize) {
+    let results = packets::load(case).run().expect("it runs").results;
+    println!("{} {}", packets::hops(&results), results.engine.events);
+}
+
 fn play(case: usize) {
-    let (_, nodes, operation, bytes, ring) = CASES[case];
+    let Some((_, nodes, operation, bytes, ring)) = CASES.get(case).copied() else {
+        return play_packets(case - CASES.len());
+    };
     let catalogue = Catalogue::builtin();
     let node = catalogue.system("hgx-h100").expect("a built-in system").node.clone();
     let fabric = Fabric::build(&FabricSpec::new(node, nodes), catalogue).expect("a sound fabric");
@@ -63,7 +77,7 @@ fn count(case: usize) -> Option<(u64, u64, u64)> {
 fn main() {
     let mut arguments = std::env::args().skip_while(|a| a != "--case");
     if arguments.next().is_some() {
-        if let Some(case) = arguments.next().and_then(|a| a.parse().ok()).filter(|c| *c < CASES.len()) {
+        if let Some(case) = arguments.next().and_then(|a| a.parse().ok()).filter(|c| *c < CASES.len() + COUNTED) {
             play(case);
         }
         return;
@@ -73,7 +87,8 @@ fn main() {
         return;
     }
     println!("{:<38} {:>14} {:>12} {:>10} {:>12}", "case", "instructions", "hops", "per hop", "per event");
-    for (i, (name, ..)) in CASES.iter().enumerate() {
+    let names = CASES.iter().map(|(name, ..)| name).chain(packets::CASES[..COUNTED].iter().map(|(name, ..)| name));
+    for (i, name) in names.enumerate() {
         match count(i) {
             Some((n, hops, events)) => {
                 println!("{name:<38} {n:>14} {hops:>12} {:>10} {:>12}", n / hops.max(1), n / events.max(1));

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use serde::Deserialize;
-use sim_core::net::spec::{ClassSpec, FlowControlSpec, FlowSpec, Inputs, Marking, NetSpec, PortSpec};
+use sim_core::net::spec::{FlowSpec, NetSpec, PortSpec};
 use sim_core::net::{Effect, NetOutcome, PacketRun};
 use sim_core::network::Forwarding;
 use sim_core::rate_control::AnyRateControl;
@@ -194,20 +194,17 @@ impl Case {
                 twin: link ^ 1,
                 forwarding: Forwarding::StoreAndForward,
                 lose_every: 0,
+                lose_per_2_32: 0,
             }
         };
         let spec = NetSpec {
-            seed: 1,
             mtu: self.bytes as u32,
             overhead: 0,
             control_size: 1,
             endpoints: vec![true; n as usize],
             ports: (0..2 * n).map(port).collect(),
-            classes: vec![ClassSpec { priority: 0, weight: 1, lossless: true, marking: Marking::Off }],
-            flow_control: FlowControlSpec::Unlimited,
-            inputs: Inputs::Fifo,
             stall_check: Span::from_us(1_000_000),
-            watchdog: None,
+            ..NetSpec::default()
         };
         let mut run: PacketRun = PacketRun::new(spec).expect("a sound network");
         for host in 0..n {
