@@ -203,3 +203,27 @@ fn values_of_firmware_dumps_keep_an_incast_at_line_rate_and_a_simulators_do_not(
     assert!(firmware > 8_000.0, "{firmware}");
     assert!(simulated < 2_000.0 && paper < 1_000.0, "{simulated} {paper}");
 }
+
+/// Two hosts to one at 100 Gb/s with messages of 64 KiB: what arrives whole, as a share of the line, in 20 ms.
+fn goodput(transport: &str) -> f64 {
+    let head = drawn("star", 3, 100, 1);
+    let alone = Alone::of(&format!("{head}[transport]\n{transport}\n{}", transfers(&[(1, 0), (2, 0)], "64 KiB")));
+    let (mut run, bytes) = alone.open();
+    for _ in 0..4_000 {
+        bytes.iter().enumerate().for_each(|(qp, bytes)| run.post(qp as u32, *bytes));
+    }
+    run.run(Time::ZERO + Span::from_us(20_000));
+    let messages: u64 = run.outcome().flows.iter().map(|flow| flow.messages).sum();
+    messages as f64 * 65_536.0 * 8.0 / 20_000.0 / 100e3
+}
+
+#[test]
+fn without_pauses_go_back_n_carries_in_vain() {
+    let lossy = "preset = \"roce-100g-lossy\"\nrate_control = \"none\"\nbuffer = { size = \"1 MB\" }\nrecovery = ";
+    let again = goodput(&format!("{lossy}\"go-back-n\""));
+    let selective = goodput(&format!("{lossy}\"selective\""));
+    let paused = goodput("preset = \"roce-100g\"\nrate_control = \"none\"");
+    println!("go-back-n {again:.3}, selective {selective:.3}, pauses {paused:.3}");
+    assert!(again < 0.3 && paused > 0.9, "{again} {paused}");
+    assert!(selective > again);
+}

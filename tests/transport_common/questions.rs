@@ -63,7 +63,7 @@ pub(crate) fn duty(gb: u32) -> f64 {
     let factor = f64::from(gb) / 57.6;
     let scenario = format!(
         "schema = 1\nsystem = \"hgx-h100\"\nnodes = 2\ngpus_per_node = 1\n\
-         [transport]\npreset = \"roce-400g-pfc-only\"\n\
+         [transport]\npreset = \"roce-400g\"\nrate_control = \"none\"\n\
          [[fault]]\nkind = \"degraded\"\ntarget = \"node1.nic0<->node1.pcie0\"\nfactor = {factor:.4}\n{}",
         transfers(&[(0, 1)], "256 MiB")
     );
