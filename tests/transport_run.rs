@@ -292,3 +292,27 @@ fn a_control_at_its_limit_is_told() {
     let report = play(STAR, &settings);
     assert!(report.findings.iter().any(|f| f.code.id() == "W119"), "{:?}", report.findings);
 }
+
+/// Losses by chance are sent again; where all is lost the sender gives up, and the run ends with its names.
+#[test]
+fn losses_are_sent_again_or_end_the_run() {
+    let some = play(STAR, &["transport.preset=roce-100g", "transport.packet_loss=0.002", "transport.rto=\"100 us\""]);
+    let totals = some.results.transport.as_ref().unwrap().totals;
+    assert!(totals.lost > 0 && totals.retransmitted >= totals.lost && some.stopped.is_none(), "{totals:?}");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s.toml"), STAR).unwrap();
+    let args = ["run", "s.toml", "--set", "transport.preset=roce-100g", "--set", "transport.packet_loss=1.0"];
+    let ran = fabricsim_in(dir.path(), &args);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.err.contains("E114") && ran.err.contains("node1.nic0 to node0.nic0"), "{ran:?}");
+}
+
+#[test]
+fn what_needs_virtual_links_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "system = \"hgx-h100\"\nnodes = 4\n[fabric]\nkind = \"leaf-spine\"\nleaves = 2\n[transport]\npreset = \"ib-ndr\"\n[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nalgorithm = \"nvls\"\nsizes = [\"1 MiB\"]\n[software.env]\nNCCL_COLLNET_ENABLE = 1\n";
+    std::fs::write(dir.path().join("s.toml"), text).unwrap();
+    fabricsim_in(dir.path(), &["run", "s.toml"]).fails(2, &["E118", "junction"]);
+    let flaps = ["run", "s.toml", "--fault", "leaf0->spine0 down_for=2ms every=10ms"];
+    fabricsim_in(dir.path(), &flaps).fails(2, &["E118", "down at times"]);
+}

@@ -374,11 +374,6 @@ arrives; on hardware the connection breaks with an error (retry count exceeded).
 
 The message names the first flow.";
 
-    NoProgress = "E115", "nothing moves any more",
-"Flows have something to send and no byte has arrived for `limits.stall` of simulated time, though no ports wait for each other
-in a circle (that is E072). A port that is held for ever does that: a NIC that pauses its switch without end. The run ends
-there, with exit code 4, and the message names what holds.";
-
     ReorderedPaths = "E117", "paths that reorder, and a receiver that takes gaps for losses",
 "Where switches choose the path of each packet, packets overtake each other. A receiver with go-back-n takes that for a loss each
 time and has everything sent again; hardware switches one on only with the other.
@@ -501,12 +496,14 @@ paused. Here it doesn't: congestion is met by pauses alone, which hold flows tha
 With n ports that all share one buffer, marks come first for sure only if kmin < a (B - n h) / (n (1 + a)), with the buffer B,
 the headroom h of a port and the share a (DCQCN, SIGCOMM 2015, section 4); the message has that bound too.";
 
-    Unprotected = "W112", "nothing slows senders down",
+    Unprotected = "W112", "nothing slows senders down, or sends again",
 "Packets are dropped where a buffer is full, and no mark and no delay tells a sender: each sends at line rate, and most of what it
 sends is dropped and sent again. That is goodput collapse, and rarely what is meant.
 
     [transport]
-    rate_control = \"dcqcn-firmware\"     # with marks, or flow_control = \"pfc\"";
+    rate_control = \"dcqcn-firmware\"     # with marks, or flow_control = \"pfc\"
+
+Or packets are lost on the wire (`packet_loss`) and `recovery` is none: messages that lose one never arrive.";
 
     CreditsShort = "W113", "credits too few for the cable",
 "A link carries at most the credits of a lane for each round of them: V / t with t = 2 d + release + packet of credits + one full

@@ -45,6 +45,8 @@ pub struct Packets {
     pub flow: FlowSpec,
     /// Their controller.
     pub rate: RateSpec,
+    /// The probability that a data packet is lost on a link, in 2⁻³².
+    pub lost: u32,
     /// What control packets wait for.
     pub control: Control,
     /// What receivers grant, where they do.
@@ -149,6 +151,12 @@ pub(super) fn packets(
         out.push(at(fault, "one node, or one NVLink domain without NICs"));
         return None;
     }
+    if let Some(flaps) = places.links.iter().find(|place| fabric.outage_of(place.link).is_some()) {
+        let message = format!("{} is down at times", fabric.link_name(flaps.link));
+        let fault = Diagnostic::new(Code::NotOverPackets, message);
+        out.push(at(fault, "packets are asked for here, and their links can't flap").help("model = \"virtual\""));
+        return None;
+    }
     let rate = fabric.plan().rate;
     let Some(usual) = usual(kind, rate) else {
         let fault = Diagnostic::new(Code::Unsupported, format!("packets of {kind} are not modelled"));
@@ -213,7 +221,9 @@ fn read(
         _ => Paths::Pinned,
     };
     let per_packet = by_switches(path_word);
+    let packet_loss = reader.number("packet_loss")?;
     let usual_recovery = match flow_control_name {
+        _ if packet_loss > 0.0 => "selective",
         _ if per_packet => "selective",
         "drop" => "selective",
         "credits" | "none" => "none",
@@ -233,7 +243,10 @@ fn read(
     let flow_control = queues::flow_control(reader, flow_control_name, fabric, &reach)?;
     let (notice, retime) = rates::notice(reader, rate_control_name)?;
     let rate = rates::rate(reader, rate_control_name, &reach)?;
-    let may_lose = flow_control_name == "drop" || watchdog.is_some() || queues::overruns(&flow_control, &reach);
+    let may_lose = packet_loss > 0.0
+        || flow_control_name == "drop"
+        || watchdog.is_some()
+        || queues::overruns(&flow_control, &reach);
     let timeout = if may_lose && recovery != Recovery::None {
         Some(reader.time_or("rto", Span::from_ns(4096 << 14)))
     } else {
@@ -290,6 +303,7 @@ fn read(
         inputs,
         flow,
         rate,
+        lost: queues::share(packet_loss),
         control,
         grants,
         own_buffers,

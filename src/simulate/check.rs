@@ -2,6 +2,7 @@
 
 use sim_collectives::PlanError;
 use sim_collectives::step_graph::ExecuteError;
+use sim_core::engine::LoadError;
 
 use super::RunError;
 use super::sweep::requests;
@@ -67,6 +68,14 @@ impl RunError {
             Self::Unable { source: ExecuteError::Plan(_), .. } => {
                 fault(Code::Unsupported).help(format!("leave {} out, or set another", forced.join(" and ")))
             }
+            Self::Unable {
+                source:
+                    ExecuteError::Load(
+                        LoadError::Junction { .. } | LoadError::TwoNetworks { .. } | LoadError::QueuePair { .. },
+                    )
+                    | ExecuteError::Packets(_),
+                ..
+            } => fault(Code::NotOverPackets).help("transport.model = \"virtual\""),
             Self::Unable { source: ExecuteError::Load(_), .. } => {
                 fault(Code::Limit).help("make the work smaller: fewer ranks, or fewer transfers at once")
             }

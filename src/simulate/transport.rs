@@ -33,7 +33,7 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
             twin: place.twin,
             forwarding: place.forwarding,
             lose_every: 0,
-            lose_per_2_32: 0,
+            lose_per_2_32: packets.lost,
         }
     });
     let spec = NetSpec {

@@ -89,6 +89,7 @@ pub(crate) static TRANSPORT: TableSpec = TableSpec {
              reorder. go-back-0: the whole message again, as the first adapters did. Without it, none with credits, selective \
              where packets are dropped or reordered, else go-back-n.",
         ),
+        key("packet_loss", SHARE, "Probability that a data packet is lost on each link of the network.").default("0.0"),
         key("ack_every", Kind::Integer(1, 4096), "Packets that one acknowledgement covers (assumed).").default("4"),
         key(
             "ack_size",

@@ -35,6 +35,11 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
                 .help("recovery = \"selective\""),
         );
     }
+    if packets.lost > 0 && packets.flow.recovery == Recovery::None {
+        let fault = Diagnostic::new(Code::Unprotected, "packets are lost, and nothing sends them again");
+        let label = "messages that lose a packet never arrive".to_owned();
+        out.push(at("recovery", fault, label).help("recovery = \"selective\""));
+    }
     if let RateSpec::Fecn(fecn) = &packets.rate
         && u16::from(fecn.min) > fecn.limit
     {

@@ -79,6 +79,10 @@ impl<'a, 'b> Reader<'a, 'b> {
         self.own().size_or(key, other)
     }
 
+    pub(super) fn number(&mut self, key: &str) -> Option<f64> {
+        self.own().number(key)
+    }
+
     /// The size, if it was written.
     pub(super) fn size_if(&mut self, key: &str) -> Option<Bytes> {
         self.own().size(key)
