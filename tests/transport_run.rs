@@ -316,3 +316,22 @@ fn what_needs_virtual_links_is_refused() {
     let flaps = ["run", "s.toml", "--fault", "leaf0->spine0 down_for=2ms every=10ms"];
     fabricsim_in(dir.path(), &flaps).fails(2, &["E118", "down at times"]);
 }
+
+/// All pairs of 64 endpoints under 8 leaves and 8 spines, 64 KiB each, beside public simulators (other hashes): median, 99th
+/// percentile and last at the senders, us.
+#[test]
+fn all_to_all_of_public_simulators() {
+    let text = STAR
+        .replace("single-switch", "leaf-spine")
+        .replace("[catalogue", "leaves = 8\nspines = 8\n[catalogue")
+        .replace("incast", "all_to_all")
+        .replace("ranks = 9\nsize = \"1 MiB\"", "size = \"64 KiB\"");
+    for (preset, want) in [("peer-b", [346.0, 401.0, 405.0]), ("peer-a-csg", [354.0, 418.0, 429.0])] {
+        let report = play(&text, &[&format!("transport.preset={preset}")]);
+        let times = acked(&report);
+        for (at, want) in [times.len() / 2, times.len() * 99 / 100, times.len() - 1].into_iter().zip(want) {
+            near(times[at], want, 0.05);
+        }
+        assert_eq!(report.results.transport.unwrap().totals.data_hops, 243_712);
+    }
+}

@@ -67,6 +67,30 @@ A message is what the application asked for. A channel works through it chunk by
 a buffer slot holds one slice (or more) so that a sender can run ahead of its receiver. A segment is the simulator's unit on
 a link: at most a slice, and one MTU where queues are modelled packet by packet. Smaller units fill pipelines sooner and
 cost more per byte."),
+    term("credits", &["vl", "virtual-lane", "credit"], "InfiniBand's permission to send", "\
+InfiniBand never drops for lack of room: the far end of a link announces, in blocks of 64 B and for each virtual lane, what it
+can hold, and a port sends only what fits. Credits come back when a packet has left the far node's buffer. With V bytes of
+credit and a round of t = 2 d + release + packet of credits + one full packet,
+
+    rate = min(C, V / t)
+
+A port without credits waits, and so does all that is behind it, wherever it is bound for: a bottleneck at C/k settles to
+exactly C/k with full buffers back to the senders.
+
+Example: 400 Gb/s, 300 ns to release, packets of 4122 B: 64 KiB are enough up to 93 m, 128 KiB up to 224 m.
+    [transport] preset = \"ib-ndr\"
+Source: InfiniBand Architecture Specification, volume 1, section 7.9."),
+    term("dcqcn", &["cnp", "rocev2-cc"], "RoCE's rate control by marks", "\
+Switches mark packets where queues are long (`explain ecn`), the receiver sends a notice (CNP) for marked packets at most once
+in an interval, and the sender cuts its rate R to R (1 - alpha / 2) and rises again: first halfway to what it had, then by a
+step each timer and each so many bytes. alpha follows the share of intervals with marks.
+
+As shipped in adapters it differs from the paper: alpha moves on a timer of its own, cuts happen once in 4 us at most, and a cut
+keeps the old target unless the rate has risen since. The same incast takes 0.68 ms with the paper's timers and 1.1 ms with
+firmware's, so every result lists the set in force.
+
+    [transport] rate_control = \"dcqcn-firmware\"     # or \"dcqcn\"; [transport.dcqcn] has all values
+Source: Y. Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015; docs/models.md."),
     term("dead", &["dead-link", "lost"], "a link or device that does not work at all", "\
 A fault of the kind `dead` takes a link out of all routes, and of a device all its links. Routes go around it: a GPU that has
 lost its NIC takes the nearest other, one that has lost its NVLinks goes over PCIe. GPUs that can't be reached any more are
@@ -90,6 +114,18 @@ order. With few large flows the hash puts several on one link and none on anothe
 about ln k / ln ln k flows. More queue pairs per connection, packet spraying or adaptive routing even it out.
 
     $ fabricsim path cluster.toml node0.gpu0 node5.gpu0      # the path, and how many equal ones there are"),
+    term("ecn", &["red", "mark", "kmin", "kmax", "fecn"], "marks that tell of a queue", "\
+A switch marks a packet by the depth q of its egress queue: never up to kmin, always beyond kmax, between them with a
+probability that rises to pmax:
+
+    p(q) = pmax (q - kmin) / (kmax - kmin)
+
+Marks look at egress, pauses (`explain pfc`) at ingress. So that senders slow down before anything is paused, kmin must be
+below the threshold of pauses: with n ports that share B bytes, headroom h each and a share a,
+kmin < a (B - n h) / (n (1 + a)).
+
+Example: HPCC's simulator has kmin = 4 KB and kmax = 16 KB for each Gb/s, pmax 20 %.
+Source: DCQCN, SIGCOMM 2015, section 4."),
     term("interval", &["90-interval", "uncertainty", "spread"], "where nine of ten healthy clusters measure", "\
 `bench`, `run` and `compare` with `--interval` give each time of a collective a 90 % interval, time x exp(+-1.645 sigma), with
 
@@ -146,10 +182,19 @@ IOMMU in the way); data then don't stop over in host memory. Where they are no p
 two crossings of PCIe in place of one. `via = \"direct\"` and `via = \"host\"` ask for one or the other.
 
     $ fabricsim path cluster.toml node0.gpu0 node0.gpu1 --no-nvlink --host never"),
-    term("pfc", &["pause", "ecn", "dcqcn", "roce"], "how Ethernet fabrics avoid or survive loss", "\
-PFC: a switch whose ingress buffer fills tells its neighbour to pause a priority; the pause can spread upstream.
-ECN: a switch whose egress queue is long marks packets, receivers tell senders (CNP), and DCQCN lowers their rate.
-Lossless RoCE relies on both; lossy RoCE on ECN and retransmission. InfiniBand has credits per virtual lane instead."),
+    term("pfc", &["pause", "roce", "xoff", "headroom"], "pauses that keep Ethernet from dropping", "\
+Priority flow control (IEEE 802.1Qbb): an input of a switch that holds too much asks its sender to pause, and lets it go when it
+holds less. Nothing is dropped if there is room for what arrives after that (headroom):
+
+    H = 2 d C + S (before the frame) + 84 B + t C (response) + S (under way)
+
+A pause stops all of a class on a link, wherever it is bound for: flows that have no part in the congestion become victims,
+and pauses spread upstream hop by hop. Ports that wait for each other in a circle deadlock. Lossless RoCE relies on pauses
+and marks (`explain ecn`), lossy RoCE on marks and retransmission, InfiniBand on credits (`explain credits`).
+
+Example: 400 Gb/s, 100 m, packets of 4178 B: H = 116.4 KB with the response time of IEEE 802.3.
+    [transport] preset = \"roce-400g\"       # and `run` names roots and victims
+Source: IEEE 802.1Qbb; DCQCN, SIGCOMM 2015, sections 2 and 4."),
     term("pxn", &["pcie-x-nvlink"], "PCI x NVLink: send through a GPU on the right rail", "\
 In a rail-optimized fabric NIC r of every node is on the leaf of rail r. GPU 3 that sends to GPU 5 of another node would cross
 the spines. With PXN it hands the data over NVLink to its node's GPU 5, whose NIC is on the target's rail: one switch in
