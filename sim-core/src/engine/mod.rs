@@ -302,7 +302,7 @@ impl<S: Store> Engine<S> {
             if now > self.limits.time || now == Time::MAX {
                 return StopReason::TimeLimit;
             }
-            if self.is_void(now, word) || self.is_early(now, word) {
+            if self.is_void(now, word) {
                 continue;
             }
             if self.engine.events >= self.limits.events {
@@ -332,10 +332,14 @@ impl<S: Store> Engine<S> {
         self.live == 0 && self.moving == 0 && self.timers == 0 && !self.net_is_busy()
     }
 
-    /// Whether an event is a lane's wake that an earlier one has overtaken: nothing happens.
+    /// Whether nothing happens: the event is a lane's wake that an earlier one has overtaken, or a turn that is put off.
     #[inline]
-    fn is_void(&self, now: Time, word: Word) -> bool {
-        word.phase() == Phase::Lane && self.lanes.get(word.lane_id().index()).is_none_or(|lane| lane.wake != now)
+    fn is_void(&mut self, now: Time, word: Word) -> bool {
+        match word.phase() {
+            Phase::Lane => self.lanes.get(word.lane_id().index()).is_none_or(|lane| lane.wake != now),
+            Phase::Source if !self.spaced.is_empty() => self.is_early(now, word),
+            _ => false,
+        }
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::state::NONE;
-use crate::event::{Phase, Word};
+use crate::event::Word;
 use crate::program::Spacing;
 use crate::queue::Store;
 use crate::units::Time;
@@ -58,11 +58,7 @@ impl<S: Store> Engine<S> {
 
     /// Whether the turn of a flow has come too early, since another message of its sender began in the meantime: then it is
     /// booked anew.
-    #[inline]
     pub(super) fn is_early(&mut self, now: Time, word: Word) -> bool {
-        if self.spaced.is_empty() || word.phase() != Phase::Source {
-            return false;
-        }
         // A queue pair's turn is not a flow's.
         if self.net.is_some() && word.link_id().index() >= self.links.len() {
             return false;

@@ -259,6 +259,40 @@ impl Nodes {
     }
 }
 
+#[test]
+fn lanes_that_share_an_end_are_of_one_region() {
+    // Two lanes of different kernels take the messages of one connection in turn, and two others send on one.
+    let link = LinkSpec::ideal(Rate::gbyte(50), Span::from_ns(600));
+    let network = Network::new(vec![link; 8]);
+    for shared_sender in [false, true] {
+        let mut b = ProgramBuilder::new();
+        let cost = b.cost(Cost { fixed: Span::from_us(2), ..Cost::default() });
+        let back = [LinkId(2), LinkId(3)];
+        let credit = CreditShape::ClearToSend { route: &back, bytes: Bytes::new(64), delay: Span::from_ns(300) };
+        let shape = ConnShape { segment: Bytes::kib(16), latency: Span::from_ns(500), credit, spacing: Spacing::NONE };
+        let ends = b.connect(&[&[LinkId(0), LinkId(1)]], false, 4, &shape);
+        let layout = b.layout(Layout { chunks: 1, chunk: 10_000, last_chunk: 10_000, ..Layout::whole(400_000) });
+        let half = b.layout(Layout { chunks: 1, chunk: 10_000, last_chunk: 10_000, ..Layout::whole(200_000) });
+        let (senders, receivers) = if shared_sender { (2, 1) } else { (1, 2) };
+        for (count, send) in [(senders, true), (receivers, false)] {
+            for _ in 0..count {
+                let kernel = b.kernel(Span::from_us(1), Span::ZERO);
+                let layout = if count == 2 { half } else { layout };
+                b.lane(kernel, layout, |l| {
+                    if send {
+                        l.step(&[], &[ends.send], cost, 1, 0, 0);
+                    } else {
+                        l.step(&[ends.recv], &[], cost, 1, 0, 0);
+                    }
+                });
+            }
+        }
+        b.iterate(3, Span::ZERO);
+        // Still two regions: those that send, and those that receive.
+        assert!(compare(&network, &b.finish(), &Limits::default()));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

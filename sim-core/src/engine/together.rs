@@ -4,13 +4,43 @@
 //! order of their flows: one flow stands for all of them, if each is one segment over that link alone. A switch that multicasts
 //! hands a segment to receive ends over a link each: the outputs need no flow. The link equations are those of every
 //! segment; other segments that come to the link in the very instant come before or after all.
+//!
+//! A flow waits for its own last segment to leave, one that stands for several for the last of all. So they go together only
+//! where a link is never taken for longer than a step: if each lane that sends on it holds at least as long as the slices take
+//! that all of these lanes can send at once, all that is sent at `t` has left at `t` + that. The last slice of a chunk may be
+//! shorter and come sooner; then its segments may change places with those of other lanes that wait for the link.
 
 use super::Engine;
 use super::lanes::end_of;
 use super::state::{Fan, FlowState, MANY, Message, NONE, Segment};
 use crate::program::Sink;
 use crate::queue::Store;
-use crate::units::{Bytes, PsPerByte, Time};
+use crate::units::{PsPerByte, Span, Time};
+
+/// How lanes load the link on which what they send begins.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// How long it takes all that they can send at once, a slice each to every end of an operation.
+    burst: Span,
+    /// The least time between two sends of a lane.
+    hold: Span,
+    /// Other segments cross it, too.
+    shared: bool,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self { burst: Span::ZERO, hold: Span::from_ps(u64::MAX), shared: false }
+    }
+}
+
+fn entry(list: &mut Vec<(usize, Span)>, link: usize) -> &mut Span {
+    let at = list.iter().position(|(known, _)| *known == link).unwrap_or_else(|| {
+        list.push((link, Span::ZERO));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
 
 impl<S: Store> Engine<S> {
     /// Finds what goes together in a program whose lanes, operations and junctions begin here.
@@ -25,13 +55,16 @@ impl<S: Store> Engine<S> {
                 uses[end] = uses[end].saturating_add(1);
             }
         }
+        let loads = if junctions < self.junctions.len() { self.loads(lanes) } else { Vec::new() };
         for lane in lanes..self.lanes.len() {
             let layout = &self.layouts[self.lanes[lane].layout as usize];
             let chunk = layout.chunk.max(layout.last_chunk);
             for op in self.lanes[lane].ops.clone() {
                 let bytes = chunk.saturating_mul(u64::from(self.ops[op as usize].span()));
                 let slice = self.layouts[self.lanes[lane].layout as usize].slice_bytes(bytes);
-                self.widen(op as usize, slice, &uses);
+                if !loads.is_empty() {
+                    self.widen(op as usize, slice, &uses, &loads);
+                }
             }
         }
         for junction in junctions..self.junctions.len() {
@@ -39,8 +72,48 @@ impl<S: Store> Engine<S> {
         }
     }
 
+    /// Of each link, how lanes from `lanes` on can load it.
+    fn loads(&self, lanes: usize) -> Vec<Load> {
+        let mut loads = vec![Load { shared: lanes > 0, ..Load::default() }; self.links.len()];
+        for lane in &self.lanes[lanes..] {
+            let layout = &self.layouts[lane.layout as usize];
+            let chunk = layout.chunk.max(layout.last_chunk);
+            let mut most: Vec<(usize, Span)> = Vec::new();
+            for op in &self.ops[lane.ops.start as usize..lane.ops.end as usize] {
+                let slice = layout.slice_bytes(chunk.saturating_mul(u64::from(op.span())));
+                let hold = self.costs[op.cost as usize].hold(slice);
+                let mut at_once: Vec<(usize, Span)> = Vec::new();
+                for i in 0..op.sends {
+                    for flow in self.senders[end_of(op.send(), i, &self.send_ends) as usize].flows.clone() {
+                        let link = self.routes[self.flows[flow as usize].route as usize].index();
+                        *entry(&mut at_once, link) += self.links[link].cost_of(slice, self.mtu);
+                    }
+                }
+                for (link, cost) in at_once {
+                    loads[link].hold = loads[link].hold.min(hold);
+                    let most = entry(&mut most, link);
+                    *most = (*most).max(cost);
+                }
+            }
+            for (link, cost) in most {
+                loads[link].burst += cost;
+            }
+        }
+        // Clear-to-sends, what leaves junctions, and what has come over another link.
+        let credits = self.flows.iter().filter(|flow| matches!(flow.sink, Sink::Credit(_)));
+        let forked = self.junctions.iter().flat_map(|j| &self.flows[j.outputs.start as usize..j.outputs.end as usize]);
+        for flow in credits.chain(forked) {
+            loads[self.routes[flow.route as usize].index()].shared = true;
+        }
+        for flow in &self.flows {
+            let route = &self.routes[flow.route as usize..][..usize::from(flow.hops)];
+            route.iter().skip(1).for_each(|link| loads[link.index()].shared = true);
+        }
+        loads
+    }
+
     /// Lets one flow stand for all that an operation sends on, where messages are of `most` bytes at most.
-    fn widen(&mut self, op: usize, most: u64, uses: &[u8]) {
+    fn widen(&mut self, op: usize, most: u64, uses: &[u8], loads: &[Load]) {
         let op = self.ops[op];
         if op.sends < 2 {
             return;
@@ -49,12 +122,9 @@ impl<S: Store> Engine<S> {
         let link = |flow: &FlowState| self.routes[flow.route as usize];
         let Some(first) = sends().next().map(|end| &self.senders[end as usize]) else { return };
         let (first, latency) = (first.flows.start, first.latency);
-        // All of them have left before the next step, so that flows never wait for their own turn.
         let Some(state) = self.flows.get(first as usize) else { return };
-        let packets = most.div_ceil(self.mtu.get());
-        let begin = &self.links[link(state).index()];
-        let wire = Bytes::new(most + packets * u64::from(begin.overhead));
-        if self.costs[op.cost as usize].hold(most) < begin.cost.cost(wire) * u64::from(op.sends) {
+        let load = &loads[link(state).index()];
+        if load.shared || load.hold < load.burst {
             return;
         }
         let mut before = None;

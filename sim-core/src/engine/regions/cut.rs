@@ -180,15 +180,25 @@ impl<S: Store> Engine<S> {
                 sets.join(link(flow), members.conns + i as u32);
             }
         }
+        // Lanes at one side of a connection that cuts share its slots there.
+        let mut sides = vec![[NONE; 2]; self.conns.len()];
         for (i, lane) in self.lanes.iter().enumerate() {
             for op in &self.ops[lane.ops.start as usize..lane.ops.end as usize] {
-                let mut near = |conn: u32| {
-                    if conn != NONE && !far[conn as usize] {
-                        sets.join(i as u32, members.conns + conn);
+                let mut joins = |conn: u32, side: usize| {
+                    if conn == NONE {
+                        return;
                     }
+                    if !far[conn as usize] {
+                        return sets.join(i as u32, members.conns + conn);
+                    }
+                    let first = &mut sides[conn as usize][side];
+                    if *first == NONE {
+                        *first = i as u32;
+                    }
+                    sets.join(i as u32, *first);
                 };
-                each(op.recv(), &self.recv_ends, |end| near(self.receivers[end as usize].conn));
-                each(op.send(), &self.send_ends, |end| near(self.senders[end as usize].conn));
+                each(op.recv(), &self.recv_ends, |end| joins(self.receivers[end as usize].conn, 0));
+                each(op.send(), &self.send_ends, |end| joins(self.senders[end as usize].conn, 1));
             }
         }
         let kernels = self.kernels.iter().map(|k| &self.kernel_lanes[k.lanes.start as usize..k.lanes.end as usize]);

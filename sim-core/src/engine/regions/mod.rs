@@ -176,7 +176,7 @@ impl<S: Store> Engine<S> {
         self.fetch_window(end);
         while let Some((now, word)) = self.pending.pop_before(end) {
             self.pending.soon().clear();
-            if self.is_void(now, word) || self.is_early(now, word) {
+            if self.is_void(now, word) {
                 continue;
             }
             self.count(now, word);

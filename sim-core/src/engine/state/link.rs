@@ -58,6 +58,12 @@ impl LinkState {
         }
     }
 
+    /// How long a message of `bytes` takes it.
+    pub(crate) fn cost_of(&self, bytes: u64, mtu: Bytes) -> Span {
+        let overhead = bytes.div_ceil(mtu.get()).saturating_mul(u64::from(self.overhead));
+        self.cost.cost(Bytes::new(bytes.saturating_add(overhead)))
+    }
+
     /// A segment crosses from `start` on, whose head came at `head_in` and whose tail comes at `tail`.
     #[inline]
     pub(crate) fn pass(&mut self, bytes: u32, packets: u32, start: Time, head_in: Time, tail: Time) -> Crossing {
