@@ -480,6 +480,7 @@ const fn reason_name(reason: StopReason) -> &'static str {
         StopReason::TimeLimit => "time_limit",
         StopReason::Interrupted => "interrupted",
         StopReason::GaveUp => "gave_up",
+        StopReason::NoProgress => "no_progress",
     }
 }
 

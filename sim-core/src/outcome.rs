@@ -23,6 +23,8 @@ pub enum StopReason {
     Interrupted,
     /// A queue pair gave up after as many timeouts as it may have; which, says [`NetOutcome::flows`].
     GaveUp,
+    /// Packets were to be sent, and none arrives any more, or none has for as long as the network of packets allows.
+    NoProgress,
 }
 
 /// An invariant that did not hold: a fault of the engine or of a program it was given.

@@ -296,6 +296,8 @@ impl<S: Store> Engine<S> {
                     0 => StopReason::Finished,
                     // A lane that is busy until the end of time is not blocked by another.
                     _ if self.lanes.iter().any(|l| l.busy_until == Time::MAX) => StopReason::TimeLimit,
+                    // Packets that wait at a port that is held for ever.
+                    _ if self.net_is_busy() => StopReason::NoProgress,
                     _ => StopReason::Deadlock,
                 };
             };

@@ -238,7 +238,10 @@ impl<S: Store> Engine<S> {
         if wired.failed {
             return Some(StopReason::GaveUp);
         }
-        (wired.net.is_deadlocked() || wired.net.is_stuck()).then_some(StopReason::Deadlock)
+        if wired.net.is_deadlocked() {
+            return Some(StopReason::Deadlock);
+        }
+        wired.net.is_stuck().then_some(StopReason::NoProgress)
     }
 
     /// What the network tells.

@@ -6,7 +6,7 @@ use super::tests::{play_with, transfers};
 use super::tests_periods::{Recipe, recipe};
 use super::*;
 use crate::net::spec::{
-    CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Threshold,
+    CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Storm, Threshold,
 };
 use crate::net::tests::Fabric;
 use crate::net::{Drain, NetPlan};
@@ -405,6 +405,19 @@ fn a_queue_pair_of_which_nothing_arrives_gives_up() {
     assert_eq!(outcome.faults, []);
     let flow = outcome.net.unwrap().flows[0];
     assert!(flow.failed && flow.payload == 0 && flow.timeouts == 4, "{flow:?}");
+}
+
+#[test]
+fn a_port_that_is_held_for_ever_is_no_hang() {
+    let star = Star::new(2, Rate::gbyte(50), Rate::gbyte(64));
+    let mut plan = star.plan(pauses(15 * 4160, 12 * 4160));
+    plan.spec.storms = vec![Storm { port: 3, class: 0, from: Time::ZERO + Span::from_us(5), until: Time::MAX }];
+    let program = transfers(&[(star.route(0, 1, true, true), Bytes::mib(1))], Bytes::kib(16));
+    let outcome = run::<RadixStore>(&star.network, &program, Some(&plan));
+    assert_eq!(outcome.reason, StopReason::NoProgress);
+    assert_eq!(outcome.faults, []);
+    let net = outcome.net.unwrap();
+    assert!(net.flows[0].payload > 0 && net.flows[0].payload < 1 << 20, "{:?}", net.flows);
 }
 
 #[test]
