@@ -7,7 +7,7 @@ use sim_collectives::{Machine, Request, Software};
 use sim_core::engine::Limits;
 use sim_core::ids::LinkId;
 use sim_core::net::spec::{
-    ClassSpec, CreditSpec, FlowControlSpec, FlowSpec, Freed, Inputs, Marking, NetSpec, PauseSpec, PortSpec, SharedSpec,
+    ClassSpec, CreditSpec, FlowControlSpec, FlowSpec, Freed, Marking, NetSpec, PauseSpec, PortSpec, SharedSpec,
     Threshold,
 };
 use sim_core::net::{Drain, NetPlan};
@@ -43,6 +43,7 @@ fn plan(fabric: &Fabric, network: &Network, flow_control: FlowControlSpec) -> Ne
             as u32,
         forwarding: Forwarding::StoreAndForward,
         lose_every: 0,
+        lose_per_2_32: 0,
     });
     let spec = NetSpec {
         seed: 1,
@@ -53,9 +54,7 @@ fn plan(fabric: &Fabric, network: &Network, flow_control: FlowControlSpec) -> Ne
         ports: ports.collect(),
         classes: vec![ClassSpec { priority: 0, weight: 1, lossless: true, marking: Marking::Off }],
         flow_control,
-        inputs: Inputs::Fifo,
-        stall_check: Span::from_us(1_000),
-        watchdog: None,
+        ..NetSpec::default()
     };
     let drain = Some(Drain { xoff: Bytes::kib(512), xon: Bytes::kib(256) });
     let flow = FlowSpec { ack_every: 4, ..FlowSpec::default() };
@@ -79,7 +78,7 @@ fn schemes() -> [(&'static str, FlowControlSpec); 3] {
         headroom: 256 << 10,
         lossy_alpha: 1 << 16,
         lossy_limit: u64::MAX,
-        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO },
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed: Freed::AtEnd,
     };
     [
