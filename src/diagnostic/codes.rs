@@ -374,6 +374,13 @@ arrives; on hardware the connection breaks with an error (retry count exceeded).
 
 The message names the first flow.";
 
+    NoProgress = "E115", "nothing arrives any more",
+"Something is to be sent and nothing arrives any more, though no ports wait for each other in a circle (that is E072). A port that
+is held for ever does that: a NIC that pauses its switch without end. The run ends there, with exit code 4.
+
+    [transport]
+    preset = \"roce-400g-lossless\"";
+
     ReorderedPaths = "E117", "paths that reorder, and a receiver that takes gaps for losses",
 "Where switches choose the path of each packet, packets overtake each other. A receiver with go-back-n takes that for a loss each
 time and has everything sent again; hardware switches one on only with the other.
