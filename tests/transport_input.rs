@@ -91,6 +91,10 @@ fn thresholds_the_wrong_way_round() {
     let roce = "transport.preset=roce-400g";
     finds(&[roce, "transport.ecn.kmin=\"8 MB\""], Code::BadThresholds, "ecn.kmin");
     finds(&[roce, "transport.pfc={ xoff = \"100 KB\", xon = \"100 KB\" }"], Code::BadThresholds, "xon");
+    finds(&[roce, "transport.pfc={ xoff = \"100 KB\", xon = \"0 B\" }"], Code::BadThresholds, "xon");
+    let timely = "transport.rate_control=timely";
+    finds(&[roce, timely, "transport.timely.low=\"1 ms\""], Code::BadThresholds, "low");
+    finds(&[roce, timely, "transport.timely.high=\"1 us\""], Code::BadThresholds, "high");
     finds(&[roce, "transport.pfc.alpha=0.0"], Code::BadThresholds, "pfc.alpha");
     let fecn = ["transport.rate_control=fecn", "transport.fecn={ min = 9, limit = 8 }"];
     finds(&fecn, Code::BadThresholds, "min");
@@ -102,6 +106,13 @@ fn buffers_too_small_or_given_away() {
     let roce = "transport.preset=roce-400g";
     finds(&[roce, "transport.pfc.headroom=\"100 MB\""], Code::BufferOvercommitted, "pfc.headroom");
     finds(&[roce, "transport.pfc.xoff=\"1 GiB\""], Code::BufferOvercommitted, "pfc.xoff");
+    // A static threshold does not make more room.
+    for aside in ["reserve = \"1 TiB\"", "headroom = \"1 TiB\"", "response = \"1 s\""] {
+        let pfc = format!("transport.pfc={{ xoff = \"1 MB\", {aside} }}");
+        assert!(found(&[roce, &pfc]).iter().any(|(code, _)| *code == Code::BufferOvercommitted), "{pfc}");
+    }
+    let slow = "transport.pfc={ xoff = \"1 MB\", headroom = \"100 KB\", response = \"1 s\" }";
+    finds(&[roce, slow], Code::HeadroomSmall, "headroom");
     finds(&[roce, "transport.buffer.size=\"0 B\""], Code::BufferTooSmall, "buffer.size");
     finds(&[roce, "transport.buffer.size=\"4 KiB\""], Code::BufferTooSmall, "buffer.size");
     for size in ["4 KiB", "0 B", "129 KiB"] {
@@ -144,6 +155,9 @@ fn what_is_probably_not_meant() {
     finds(&[roce, "transport.pfc={ xoff = \"1 MB\" }"], Code::MarksAfterPauses, "");
     finds(&["transport.preset=roce-400g-lossy", "transport.rate_control=none"], Code::Unprotected, "");
     finds(&["transport.preset=ib-ndr", "fabric.switch_cable=\"2 km\""], Code::CreditsShort, "");
+    let far = load(&["transport.preset=ib-ndr", "fabric.link_latency=\"1 s\""]).unwrap().diagnostics;
+    let short = far.list.iter().find(|d| d.code == Code::CreditsShort).unwrap();
+    assert!(short.message.contains("kb/s of 400 Gb/s"), "{}", short.message);
     finds(&[roce, "transport.ecn.marking=off"], Code::DeafControl, "marking");
 }
 

@@ -539,6 +539,7 @@ again if `transport.recovery` says so; on hardware such losses show as retransmi
 
     AtTheLimit = "W119", "the rate control is at its limit",
 "Most of the time queues stood beyond where all is marked, or most packets came back marked: the control can't slow this many
-senders down enough. With DCQCN's paper values that is so from about 16 flows at 40 Gb/s to one port on; what remains is
-pausing or dropping. docs/models.md has the fixed point.";
+senders down enough. With DCQCN's paper values and marks (5 to 200 KB, 1 %) that is so from about 16 long flows at 40 Gb/s to one
+port on (docs/models.md has the fixed point); other values, marks and rates have another number, and messages that end before the
+control has settled count as well. What remains is pausing or dropping.";
 }

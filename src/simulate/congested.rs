@@ -78,5 +78,7 @@ fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
         "{share:.0} % of the packets came back marked: `{}` can't slow these senders down enough",
         packets.rate_control_name
     );
-    Some(Diagnostic::new(Code::AtTheLimit, message).help("fewer flows to a port, or a control with a lower least rate"))
+    let help = "fewer flows to a port, marks that begin higher (`transport.ecn`), or a control that does not wait for marks: \
+                swift, hpcc, receiver";
+    Some(Diagnostic::new(Code::AtTheLimit, message).help(help))
 }

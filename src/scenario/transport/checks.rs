@@ -40,6 +40,13 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         let label = "messages that lose a packet never arrive".to_owned();
         out.push(at("recovery", fault, label).help("recovery = \"selective\""));
     }
+    if let RateSpec::Timely(timely) = &packets.rate
+        && timely.low > timely.high
+    {
+        let fault = Diagnostic::new(Code::BadThresholds, "`timely.low` is above `timely.high`");
+        let key = if node(table, "timely.low").is_some() { "timely.low" } else { "timely.high" };
+        out.push(at(key, fault, format!("low is {}, and high is {}", timely.low, timely.high)));
+    }
     if let RateSpec::Fecn(fecn) = &packets.rate
         && u16::from(fecn.min) > fecn.limit
     {
@@ -103,8 +110,10 @@ fn credits(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
     let rate = whole as f64 / (round.as_us() * 1e-6) * 8.0 / 1e9;
     let line = reach.fastest.as_gbyte() * 8.0;
     if rate < line * 0.995 {
-        let fault =
-            Diagnostic::new(Code::CreditsShort, format!("credits let a link carry {rate:.0} of {line:.0} Gb/s"));
+        let fault = Diagnostic::new(
+            Code::CreditsShort,
+            format!("credits let a link carry {} of {line:.0} Gb/s", rate_text(rate)),
+        );
         let label = format!("{have} of credits come round in {round}");
         let more = cost.bytes_in(round);
         let help = format!("{more} would fill the longest link; shorter cables need less");
@@ -127,7 +136,7 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
         return;
     }
     let inputs = most_inputs(places);
-    let aside = inputs * (shared.headroom + shared.reserve);
+    let aside = inputs.saturating_mul(shared.headroom.saturating_add(shared.reserve));
     let pause_at = match shared.threshold {
         Threshold::Static { xoff, xon } => {
             if xon >= xoff {
@@ -135,9 +144,20 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
                 out.push(at("pfc.xon", fault, format!("{xon} B, and xoff is {xoff} B")));
                 return;
             }
+            if xon == 0 {
+                let fault = Diagnostic::new(Code::BadThresholds, "`pfc.xon` is 0: a pause would never end");
+                let label = format!("an input resumes when it holds less than xon; xoff is {}", Bytes::new(xoff));
+                out.push(at("pfc.xon", fault, label).help("without `xon` it is `xoff` less two packets"));
+                return;
+            }
             if xoff > shared.size {
                 let fault = Diagnostic::new(Code::BufferOvercommitted, "`pfc.xoff` is above the buffer");
                 out.push(at("pfc.xoff", fault, format!("{} of {size}", Bytes::new(xoff))));
+                return;
+            }
+            // What fills the buffer exactly does no harm: nothing is shared.
+            if aside > shared.size {
+                out.push(overcommitted(shared, inputs, aside, at));
                 return;
             }
             xoff
@@ -149,18 +169,7 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
                 return;
             }
             if aside >= shared.size {
-                let most = (shared.size / inputs.max(1)).saturating_sub(shared.reserve);
-                let message = format!(
-                    "{inputs} inputs x ({} of headroom + {} of reserve) are {}, and a switch has {size}",
-                    Bytes::new(shared.headroom),
-                    Bytes::new(shared.reserve),
-                    Bytes::new(aside)
-                );
-                let fault = Diagnostic::new(Code::BufferOvercommitted, message);
-                let label = "nothing is left to share".to_owned();
-                out.push(
-                    at("pfc.headroom", fault, label).help(format!("less than {} of headroom fit", Bytes::new(most))),
-                );
+                out.push(overcommitted(shared, inputs, aside, at));
                 return;
             }
             let kmin = match packets.class.marking {
@@ -186,6 +195,30 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
         let bound = marks_first(shared, aside, inputs, pause_at);
         out.push(at("ecn.kmin", fault, label).help(format!("below {bound} B marks come first whatever the traffic")));
     }
+}
+
+/// A rate of `gbit` Gb/s with its unit, so that a slow one is not shown as 0 nor one below the line as the line.
+fn rate_text(gbit: f64) -> String {
+    match gbit {
+        g if g >= 1.0 => format!("{g:.1} Gb/s"),
+        g if g >= 1e-3 => format!("{:.1} Mb/s", g * 1e3),
+        g => format!("{:.1} kb/s", g * 1e6),
+    }
+}
+
+/// That headroom and reserve of `inputs`, `aside` together, leave nothing of the buffer.
+fn overcommitted(shared: &SharedSpec, inputs: u64, aside: u64, at: &At<'_>) -> Diagnostic {
+    let [headroom, reserve, aside, size] = [shared.headroom, shared.reserve, aside, shared.size].map(Bytes::new);
+    let message = format!(
+        "{inputs} inputs x ({headroom} of headroom + {reserve} of reserve) are {aside}, and a switch has {size}"
+    );
+    let fault = Diagnostic::new(Code::BufferOvercommitted, message);
+    let most = (shared.size / inputs.max(1)).saturating_sub(shared.reserve);
+    let (key, help) = match most {
+        0 => ("pfc.reserve", "a smaller reserve".to_owned()),
+        most => ("pfc.headroom", format!("less than {} of headroom fit", Bytes::new(most))),
+    };
+    at(key, fault, "nothing is left to share".to_owned()).help(help)
 }
 
 /// The most inputs of a switch.
