@@ -166,10 +166,11 @@ fn adaptive_paths_cure_collisions() {
 fn seeds_give_a_distribution() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s.toml"), LEAVES).unwrap();
-    let args = ["run", "s.toml", "--seeds", "5", "--format", "json"];
+    // More than are held at once.
+    let args = ["run", "s.toml", "--seeds", "40", "--format", "json"];
     let value = fabricsim_in(dir.path(), &args).json();
     let seeds = &value["results"]["seeds"];
-    assert_eq!((seeds["first"].as_u64(), seeds["count"].as_u64()), (Some(1), Some(5)));
+    assert_eq!((seeds["first"].as_u64(), seeds["count"].as_u64()), (Some(1), Some(40)));
     let m = &seeds["measures"][0];
     assert_eq!(m["name"], "slowest of shift");
     let of = |key: &str| m[key].as_f64().unwrap();
@@ -307,6 +308,23 @@ fn losses_are_sent_again_or_end_the_run() {
     assert!(ran.err.contains("E114") && ran.err.contains("node1.nic0 to node0.nic0"), "{ran:?}");
 }
 
+/// A run that ends early tells how much had arrived, and no rate of the whole; who has not heard has no time.
+#[test]
+fn what_stops_early_gives_no_rate_of_the_whole() {
+    let whole = play(STAR, &["transport.preset=peer-b"]);
+    assert!(whole.headline.contains("8 messages in") && whole.headline.contains("GB/s in all"), "{}", whole.headline);
+    let first = whole.results.transfers.iter().min_by(|a, b| a.time_us.total_cmp(&b.time_us)).unwrap();
+    // Its acknowledgement is on the way.
+    let us = (first.time_us + first.acked_us.unwrap()) / 2.0;
+    for (us, arrived) in [(us, 1), (us / 2.0, 0)] {
+        let report = play(STAR, &["transport.preset=peer-b", &format!("limits.time=\"{us} us\"")]);
+        let begin = format!("transfers: {arrived} of 8 messages, stopped at ");
+        assert!(report.headline.starts_with(&begin) && !report.headline.contains("GB/s"), "{}", report.headline);
+        let list = &report.results.transfers;
+        assert!(list.len() == arrived && list.iter().all(|t| t.acked_us.is_none()), "{list:?}");
+    }
+}
+
 #[test]
 fn what_needs_virtual_links_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -315,6 +333,10 @@ fn what_needs_virtual_links_is_refused() {
     fabricsim_in(dir.path(), &["run", "s.toml"]).fails(2, &["E118", "junction"]);
     let flaps = ["run", "s.toml", "--fault", "leaf0->spine0 down_for=2ms every=10ms"];
     fabricsim_in(dir.path(), &flaps).fails(2, &["E118", "down at times"]);
+    let listed = ["run", "scenarios/flapping-link.toml", "--set", "transport.model=packets"];
+    fabricsim(&listed).fails(2, &["E118", "down at times"]);
+    let chosen = "bench all_reduce --system hgx-h100 --nodes 4 -b 4M -e 4M --env NCCL_COLLNET_ENABLE=1 --set transport.preset=ib-ndr";
+    fabricsim(&chosen.split(' ').collect::<Vec<_>>()).fails(2, &["E118", "junction"]);
 }
 
 /// All pairs of 64 endpoints under 8 leaves and 8 spines, 64 KiB each, beside public simulators (other hashes): median, 99th

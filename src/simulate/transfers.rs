@@ -80,12 +80,13 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     }
     let arrived = latest.iter().zip(&left).map(|(&ended, &left)| (left == 0).then_some(ended));
     let (mut bytes, mut first, mut last) = (0u128, Time::MAX, Time::ZERO);
-    let mut slowest_us = 0.0f64;
+    let (mut slowest_us, mut done) = (0.0f64, 0);
     for ((transfer, ended), told) in list.iter().zip(arrived).zip(told) {
         let Some(ended) = ended else { continue };
         let start = Time::ZERO + transfer.start;
         let time_us = ended.since(start).as_us();
         slowest_us = slowest_us.max(time_us);
+        done += 1;
         bytes += u128::from(transfer.bytes.get());
         (first, last) = (first.min(start), last.max(ended));
         sum.transfers.push(TransferResult {
@@ -95,13 +96,20 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             start_us: transfer.start.as_us(),
             time_us,
             rate: if time_us > 0.0 { transfer.bytes.get() as f64 / time_us / 1e3 } else { 0.0 },
-            acked_us: told.map(|told| told.acked.since(start.min(told.acked)).as_us()),
+            acked_us: told.and_then(|told| told.acked).map(|acked| acked.since(start.min(acked)).as_us()),
             retransmitted: told.map(|told| told.resent),
             marked: told.map(|told| told.marked),
         });
     }
     sum.slowest_us.push(slowest_us);
-    if bytes > 0 {
+    if !complete {
+        // A rate over what happened to be there by then would say nothing about the whole.
+        sum.stragglers = None;
+        let ended = executed.outcome.ended;
+        let after = ended.since(began.min(ended));
+        sum.headline_us = 0.0;
+        sum.headline = format!("{what}: {done} of {}, stopped at {}.", count(list.len()), time_text(after.as_us()));
+    } else if bytes > 0 {
         let us = last.since(first).as_us();
         let mut limit = bottleneck::transfers(fabric, &executed.outcome, began);
         // A processor that copies by itself is slower than any link.
@@ -126,7 +134,8 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
 /// What the queue pairs of a transfer measured.
 #[derive(Clone, Copy)]
 struct Told {
-    acked: Time,
+    /// When the sender knew that all had arrived; `None` if the run ended before.
+    acked: Option<Time>,
     resent: u64,
     marked: u64,
     failed: bool,
@@ -146,8 +155,10 @@ fn told(
     let crosses = |m: &Message| m.bytes > Bytes::ZERO && m.route.iter().any(|id| fabric.link(*id).class.is_network());
     let over = messages.iter().zip(owners).filter(|(message, _)| crosses(message));
     for ((_, owner), flow) in over.zip(&net.flows) {
-        let sum = all[*owner].get_or_insert(Told { acked: Time::ZERO, resent: 0, marked: 0, failed: false });
-        sum.acked = sum.acked.max(flow.acked_at);
+        let sum = all[*owner].get_or_insert(Told { acked: Some(Time::ZERO), resent: 0, marked: 0, failed: false });
+        // No acknowledgement comes at the very start.
+        let acked = (flow.acked_at > Time::ZERO).then_some(flow.acked_at);
+        sum.acked = sum.acked.zip(acked).map(|(a, b)| a.max(b));
         sum.resent += flow.resent;
         sum.marked += flow.marked;
         sum.failed |= flow.failed;
