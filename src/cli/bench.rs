@@ -155,7 +155,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         interval: args.interval,
     };
     let name = args.scenario.as_ref().map_or_else(|| format!("bench {}", args.op), |p| p.display().to_string());
-    play::play(&loaded, &[], &name, view, context)
+    play::play(&loaded, None, &name, view, context)
 }
 
 /// What to look for, with `--tuner` alone what NCCL allows.

@@ -10,10 +10,11 @@ use super::args::{self, Format, Output, System};
 use super::context::{Context, warnings};
 use super::fault::{Exit, Failure};
 use super::play;
-use super::run::{MOST_SEEDS, seeded};
+use super::run::{MOST_SEEDS, Others};
 use super::{interrupt, output};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::simulate::{Options, seeds};
+use crate::simulate::Options;
+use crate::simulate::seeds::{self, Digest};
 
 /// Play several scenarios and show their times side by side, against the first
 #[derive(Debug, ClapArgs)]
@@ -46,20 +47,24 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     for path in &args.scenarios {
         let file = path.display().to_string();
         let input = args::input(Some(path))?;
-        let all = seeded(&input, &args.system, args.seeds, context)?;
-        if all.iter().any(|loaded| loaded.scenario.workloads.is_empty()) {
+        let loaded = context.load(&input, args.system.settings()?)?;
+        let others = Others::after(&loaded, args.seeds, (&input, &args.system), context)?;
+        if loaded.scenario.workloads.is_empty() {
             let fault = Diagnostic::new(Code::NoWorkload, format!("`{file}` has no `[[workload]]`"));
             return Err(Failure::of(Exit::Usage, fault.help("`diff` plays the workloads of each scenario")));
         }
-        if let (true, Some(loaded)) = (designs.is_empty(), all.first()) {
+        if designs.is_empty() {
             first_seed = loaded.scenario.seed;
         }
-        told.extend(all.first().into_iter().flat_map(|loaded| warnings(&loaded.diagnostics)));
+        told.extend(warnings(&loaded.diagnostics));
         let options = Options { interrupt: Some(flag.clone()), ..Options::default() };
-        let reports = seeds::run_all(&all, &options).map_err(|error| play::failure(&error, all.first()))?;
-        let limited = all.first().is_some_and(|loaded| loaded.scenario.limits.time.is_some());
-        stopped = stopped.or(reports.iter().find_map(|r| Some((r.stopped?, r.stopped_at.clone(), limited))));
-        designs.push(seeds::design(&file, &all, &reports, designs.first()));
+        let report = loaded.run_with(&options).map_err(|error| play::failure(&error, Some(&loaded)))?;
+        let mut all = vec![Digest::of(&loaded, &report)];
+        all.extend(others.play(&options)?);
+        let limited = loaded.scenario.limits.time.is_some();
+        let first_stopped = all.iter().find_map(|one| one.stopped.clone());
+        stopped = stopped.or(first_stopped.map(|(reason, at)| (reason, at, limited)));
+        designs.push(seeds::design(&file, &loaded, &report, &all, designs.first()));
     }
     let results = DiffResults { seeds: args.seeds, designs };
     match args.output.format {

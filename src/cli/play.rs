@@ -17,10 +17,12 @@ use super::args::{self, Format};
 use super::context::{Context, warnings};
 use super::fault::Failure;
 use super::folder::{self, Folder};
+use super::run::Others;
 use super::{interrupt, output};
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Loaded, Workload};
-use crate::simulate::{Best, Explain, Options, Report, seeds};
+use crate::simulate::seeds::{self, Digest};
+use crate::simulate::{Best, Explain, Options, Report};
 pub(super) use fault::{failure, stopped as stopped_early};
 
 /// Tables of other tools.
@@ -57,7 +59,7 @@ pub(super) struct View<'a> {
 /// Of `others`, the same with other seeds, the times are shown with its own.
 pub(super) fn play(
     loaded: &Loaded,
-    others: &[Loaded],
+    others: Option<&Others<'_>>,
     name: &str,
     view: View<'_>,
     context: &Context,
@@ -94,7 +96,7 @@ pub(super) fn play(
         bar.finish_and_clear();
     }
     let mut report = report.map_err(|error| failure(&error, Some(loaded)))?;
-    if !others.is_empty() {
+    if let Some(others) = others.filter(|others| !others.are_none()) {
         over_seeds(loaded, others, &options, &mut report)?;
     }
     let report = report;
@@ -128,23 +130,22 @@ pub(super) fn play(
 }
 
 /// Adds the times of the other seeds; a run that stops early ends the whole.
-fn over_seeds(loaded: &Loaded, others: &[Loaded], options: &Options<'_>, report: &mut Report) -> Result<(), Failure> {
+fn over_seeds(loaded: &Loaded, others: &Others<'_>, options: &Options<'_>, report: &mut Report) -> Result<(), Failure> {
     let options = Options {
         interrupt: options.interrupt.clone(),
         interval: options.interval,
         play_all: options.play_all,
         ..Options::default()
     };
-    let reports = seeds::run_all(others, &options).map_err(|error| failure(&error, Some(loaded)))?;
-    for (other, of) in others.iter().zip(&reports) {
-        if let (Some(reason), None) = (of.stopped, report.stopped) {
-            report.stopped = Some(reason);
-            report.stopped_at = format!("{} (seed {})", of.stopped_at, other.scenario.seed);
-        }
+    let mut all = vec![Digest::of(loaded, report)];
+    all.extend(others.play(&options)?);
+    if let (Some(other), None) = (all.iter().find(|one| one.stopped.is_some()), report.stopped)
+        && let Some((reason, at)) = &other.stopped
+    {
+        report.stopped = Some(*reason);
+        report.stopped_at = format!("{at} (seed {})", other.seed);
     }
-    let all: Vec<Loaded> = core::iter::once(loaded).chain(others).cloned().collect();
-    let reports: Vec<Report> = core::iter::once(report.clone()).chain(reports).collect();
-    report.results.seeds = Some(seeds::result(&all, &reports));
+    report.results.seeds = Some(seeds::result(&all));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use sim_core::outcome::StopReason;
 
 use super::args::{self, Output, System};
 use super::context::Context;
@@ -10,7 +11,8 @@ use super::fault::{Exit, Failure};
 use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::{Input, Loaded, Setting};
-use crate::simulate::Explain;
+use crate::simulate::seeds::{self, Digest};
+use crate::simulate::{Explain, Options};
 
 /// Play the workloads of a scenario; --out writes every artifact
 #[derive(Debug, ClapArgs)]
@@ -55,9 +57,8 @@ Examples:
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input: Input = args::input(Some(&args.scenario))?;
-    let mut all = seeded(&input, &args.system, args.seeds, context)?;
-    let others = all.split_off(1);
-    let Some(loaded) = all.pop() else { return Err(Failure::internal("no seed")) };
+    let loaded = context.load(&input, args.system.settings()?)?;
+    let others = Others::after(&loaded, args.seeds, (&input, &args.system), context)?;
     if loaded.scenario.workloads.is_empty() {
         let fault = Diagnostic::new(Code::NoWorkload, "nothing to run: the scenario has no `[[workload]]`")
             .help("add one: [[workload]] kind = \"collective\" op = \"all_reduce\", each on a line of its own")
@@ -75,24 +76,58 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         play_all: args.no_fast_forward,
         interval: args.interval,
     };
-    play::play(&loaded, &others, &args.scenario.display().to_string(), view, context)
+    play::play(&loaded, Some(&others), &args.scenario.display().to_string(), view, context)
 }
 
-/// A scenario with its own seed and those that follow, `seeds` in all; warnings are those of the first.
-pub(super) fn seeded(input: &Input, system: &System, seeds: u64, context: &Context) -> Result<Vec<Loaded>, Failure> {
-    let first = context.load(input, system.settings()?)?;
-    let seed = first.scenario.seed;
-    let last = seed.checked_add(seeds - 1).filter(|last| i64::try_from(*last).is_ok());
-    let Some(last) = last else {
-        let message = format!("{seeds} seeds from {seed} on go beyond the last seed, {}", i64::MAX);
-        return Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message)));
-    };
-    let mut all = vec![first];
-    let quiet = Context { quiet: true, ..context.clone() };
-    for seed in seed + 1..=last {
-        let mut other = quiet.clone();
-        other.settings.push(Setting::value("--seeds", "seed", seed));
-        all.push(other.load(input, system.settings()?)?);
+/// The seeds that follow a scenario's own. They are loaded a few at a time, as each may have another fabric.
+#[derive(Clone, Debug)]
+pub(super) struct Others<'a> {
+    input: &'a Input,
+    system: &'a System,
+    context: Context,
+    seeds: Vec<u64>,
+}
+
+impl<'a> Others<'a> {
+    /// Those of `seeds` in all that follow `first`.
+    pub(super) fn after(
+        first: &Loaded,
+        seeds: u64,
+        (input, system): (&'a Input, &'a System),
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let seed = first.scenario.seed;
+        let last = seed.checked_add(seeds - 1).filter(|last| i64::try_from(*last).is_ok());
+        let Some(last) = last else {
+            let message = format!("{seeds} seeds from {seed} on go beyond the last seed, {}", i64::MAX);
+            return Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message)));
+        };
+        // Warnings are those of the first.
+        let context = Context { quiet: true, ..context.clone() };
+        Ok(Self { input, system, context, seeds: (seed + 1..=last).collect() })
     }
-    Ok(all)
+
+    /// Whether there is none.
+    pub(super) fn are_none(&self) -> bool {
+        self.seeds.is_empty()
+    }
+
+    fn load(&self, seed: u64) -> Result<Loaded, Failure> {
+        let mut context = self.context.clone();
+        context.settings.push(Setting::value("--seeds", "seed", seed));
+        context.load(self.input, self.system.settings()?)
+    }
+
+    /// Plays them, up to where the user interrupts.
+    pub(super) fn play(&self, options: &Options<'_>) -> Result<Vec<Digest>, Failure> {
+        let mut all = Vec::new();
+        for some in self.seeds.chunks(rayon::current_num_threads().max(1) * 4) {
+            let some = some.iter().map(|seed| self.load(*seed)).collect::<Result<Vec<_>, _>>()?;
+            all.extend(seeds::run_all(&some, options).map_err(|error| play::failure(&error, some.first()))?);
+            if all.iter().any(|one| matches!(one.stopped, Some((StopReason::Interrupted, _)))) {
+                break;
+            }
+        }
+        Ok(all)
+    }
 }

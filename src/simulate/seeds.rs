@@ -8,12 +8,38 @@ use sim_report::result::{DesignResult, SeedsResult, Spread, TransportTotals};
 use super::{Options, Report, RunError};
 use crate::scenario::{Loaded, Workload};
 
-/// Plays scenarios that differ in their seeds; reports stand in their order whatever the number of threads.
+/// What is kept of the run of one seed; its whole report is as large as its fabric and its traffic.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    /// The seed.
+    pub seed: u64,
+    /// Why and where it stopped early; `None` if everything is complete.
+    pub stopped: Option<(StopReason, String)>,
+    measures: Vec<(String, f64)>,
+    totals: Option<TransportTotals>,
+}
+
+impl Digest {
+    /// What is kept of a run.
+    #[must_use]
+    pub fn of(loaded: &Loaded, report: &Report) -> Self {
+        let reason = report.stopped.filter(|reason| *reason != StopReason::Finished);
+        Self {
+            seed: loaded.scenario.seed,
+            stopped: reason.map(|reason| (reason, report.stopped_at.clone())),
+            measures: measures(loaded, report),
+            totals: report.results.transport.as_ref().map(|transport| transport.totals),
+        }
+    }
+}
+
+/// Plays scenarios that differ in their seeds; what is kept stands in their order whatever the number of threads.
 ///
 /// # Errors
 /// The first error, in order.
-pub fn run_all(all: &[Loaded], options: &Options<'_>) -> Result<Vec<Report>, RunError> {
-    all.par_iter().with_max_len(1).map(|loaded| loaded.run_with(options)).collect()
+pub fn run_all(all: &[Loaded], options: &Options<'_>) -> Result<Vec<Digest>, RunError> {
+    let one = |loaded: &Loaded| Ok(Digest::of(loaded, &loaded.run_with(options)?));
+    all.par_iter().with_max_len(1).map(one).collect()
 }
 
 /// The times of a run by name: each collective and size, and the slowest transfer of each workload.
@@ -42,51 +68,57 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     list
 }
 
-/// The spread of each time over the seeds, of which the reports are complete.
-fn spreads(all: &[Loaded], reports: &[Report]) -> Vec<Spread> {
-    let Some((first, report)) = all.first().zip(reports.first()) else { return Vec::new() };
-    let seed = first.scenario.seed;
-    let rows: Vec<Vec<(String, f64)>> =
-        all.iter().zip(reports).map(|(loaded, report)| measures(loaded, report)).collect();
-    let names = measures(first, report);
+/// The spread of each time over the seeds.
+fn spreads(all: &[Digest]) -> Vec<Spread> {
+    let Some(first) = all.first() else { return Vec::new() };
     let column = |name: &str| -> Vec<f64> {
-        rows.iter().filter_map(|row| row.iter().find(|(known, _)| known == name).map(|(_, us)| *us)).collect()
+        let rows = all.iter().map(|one| &one.measures);
+        rows.filter_map(|row| row.iter().find(|(known, _)| known == name).map(|(_, us)| *us)).collect()
     };
-    names.iter().map(|(name, _)| Spread::of(name, seed, &column(name))).collect()
+    first.measures.iter().map(|(name, _)| Spread::of(name, first.seed, &column(name))).collect()
 }
 
 /// What several seeds of a scenario gave.
 #[must_use]
-pub fn result(all: &[Loaded], reports: &[Report]) -> SeedsResult {
-    let first = all.first().map_or(1, |loaded| loaded.scenario.seed);
-    SeedsResult { first, count: all.len() as u64, measures: spreads(all, reports) }
+pub fn result(all: &[Digest]) -> SeedsResult {
+    let first = all.first().map_or(1, |one| one.seed);
+    SeedsResult { first, count: all.len() as u64, measures: spreads(all) }
 }
 
-/// One of several scenarios, over its seeds; `file` is what it was called by.
+/// One of several scenarios, over its seeds, with the links of the first, `loaded` and its `report`; `file` is what it was
+/// called by.
 #[must_use]
-pub fn design(file: &str, all: &[Loaded], reports: &[Report], first: Option<&DesignResult>) -> DesignResult {
+pub fn design(
+    file: &str,
+    loaded: &Loaded,
+    report: &Report,
+    all: &[Digest],
+    first: Option<&DesignResult>,
+) -> DesignResult {
     let mut totals: Option<TransportTotals> = None;
-    for transport in reports.iter().filter_map(|report| report.results.transport.as_ref()) {
-        totals.get_or_insert_with(TransportTotals::default).add(&transport.totals);
+    for one in all.iter().filter_map(|one| one.totals.as_ref()) {
+        totals.get_or_insert_with(TransportTotals::default).add(one);
     }
-    let measures = spreads(all, reports);
+    let measures = spreads(all);
     let ratio = |m: &Spread| {
         let base = first.map_or(Some(m), |first| first.measures.iter().find(|other| other.name == m.name));
         base.filter(|base| base.p50_us > 0.0).map(|base| m.p50_us / base.p50_us)
     };
     let network = |class: &str| matches!(class, "network" | "uplink");
-    let links = reports.first().into_iter().flat_map(|report| &report.results.links);
-    let busiest = links
+    let busiest = report
+        .results
+        .links
+        .iter()
         .filter(|link| network(&link.class) && link.bytes > 0)
         .max_by(|a, b| a.utilization.total_cmp(&b.utilization).then_with(|| b.link.cmp(&a.link)));
-    let stopped = all.iter().zip(reports).find_map(|(loaded, report)| {
-        let reason = report.stopped.filter(|reason| *reason != StopReason::Finished)?;
-        Some(format!("{} with seed {}: {}", super::reason_name(reason), loaded.scenario.seed, report.stopped_at))
+    let stopped = all.iter().find_map(|one| {
+        let (reason, at) = one.stopped.as_ref()?;
+        Some(format!("{} with seed {}: {at}", super::reason_name(*reason), one.seed))
     });
     DesignResult {
-        name: all.first().map(|loaded| loaded.scenario.name.clone()).unwrap_or_default(),
+        name: loaded.scenario.name.clone(),
         scenario: file.to_owned(),
-        transport: all.first().map(transport).unwrap_or_default(),
+        transport: transport(loaded),
         ratios: measures.iter().map(ratio).collect(),
         measures,
         busiest_link: busiest.map(|link| link.link.clone()).unwrap_or_default(),
