@@ -27,6 +27,14 @@ impl Net {
         self.observer.progress = now;
         state.outcome.marked += u64::from(marked);
         state.outcome.arrived += 1;
+        if psn < state.expected
+            && state.how.recovery == Recovery::GoBack0
+            && messages.queue.get(messages.receiving).is_some_and(|message| message.first == psn)
+        {
+            // The sender begins the message again. What it does not know to be complete stays so.
+            state.expected = psn;
+            state.seen_to = psn;
+        }
         let expected = state.expected;
         let (mut complete, mut fresh) = (0u16, false);
         if psn == expected {
@@ -57,6 +65,8 @@ impl Net {
                 if state.onward {
                     self.effects.push(Effect::Taken { qp, bytes: payload, ends: complete });
                 }
+            } else {
+                state.outcome.duplicates += 1;
             }
             state.taken = state.taken.max(state.expected);
         } else if psn > expected {
@@ -190,6 +200,7 @@ impl Net {
         let state = &mut self.qps[qp as usize];
         let messages = &mut self.messages[qp as usize];
         let news = psn > state.una;
+        let mut again = false;
         if news {
             let packets = psn - state.una;
             state.una = psn;
@@ -212,10 +223,13 @@ impl Net {
             }
             while messages.again.front().is_some_and(|again| *again < psn) {
                 messages.again.pop_front();
+                again = true;
             }
             let ack = Ack { bytes, packets, marked: u32::from(marked), rtt: now.since(sent), telemetry };
             state.rate.on_ack(now, &ack);
         }
+        let stale = news && self.reconsider(qp, again);
+        let state = &mut self.qps[qp as usize];
         if state.una >= state.end {
             state.rate.stop(now);
             if news {
@@ -232,7 +246,7 @@ impl Net {
             self.find_message(qp);
         }
         self.rate_changed(qp, now, s);
-        if self.qps[qp as usize].state == State::Held {
+        if stale || self.qps[qp as usize].state == State::Held {
             self.go_on(qp, now, s);
         }
     }

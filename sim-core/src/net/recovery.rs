@@ -1,6 +1,7 @@
 //! Recovery from losses: going back, sending again what is missing, timeouts.
 
-use super::qp::State;
+use super::packet::NONE;
+use super::qp::{Qp, State};
 use super::spec::Recovery;
 use super::{Effect, Net, Schedule, TIMEOUT, word};
 use crate::event::Phase;
@@ -15,7 +16,12 @@ impl Net {
             if psn < self.qps[qp as usize].una {
                 return;
             }
-            self.messages[qp as usize].again.push_back(psn);
+            let again = &mut self.messages[qp as usize].again;
+            // After a timeout it may be there already.
+            let at = again.partition_point(|other| *other < psn);
+            if again.get(at) != Some(&psn) {
+                again.insert(at, psn);
+            }
             self.qps[qp as usize].rate.on_loss(now, false);
         } else {
             self.acknowledged(qp, psn, (0, &[]), sent, now, s);
@@ -31,13 +37,10 @@ impl Net {
         let messages = &mut self.messages[qp as usize];
         let mut to = psn.max(state.una);
         if state.how.recovery == Recovery::GoBack0 {
-            // The receiver, too, begins the message again.
+            // The receiver begins the message again when its first packet comes, if it does not have all of it.
             if let Some(message) = messages.queue.iter().find(|message| message.end > to) {
                 to = message.first;
-                state.expected = state.expected.min(to);
-                state.seen_to = state.expected;
                 state.una = state.una.min(to);
-                state.gap = false;
             }
         }
         state.nxt = to;
@@ -45,6 +48,7 @@ impl Net {
     }
 
     fn after_loss(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
+        self.reconsider(qp, false);
         self.rate_changed(qp, now, s);
         if self.qps[qp as usize].state != State::Paced {
             self.go_on(qp, now, s);
@@ -89,12 +93,19 @@ impl Net {
         state.rate.on_loss(now, true);
         let una = state.una;
         if state.how.recovery == Recovery::Selective {
-            // Of all that was sent, what the receiver does not have, as its reports have told by now.
+            // Of all that was sent, what the receiver does not have at this instant. No blocks of selective acknowledgement are
+            // modelled: the sender looks at the receiver's record, and so knows as much as if each of them had come at once.
             let (expected, top) = (state.expected, state.nxt);
             let messages = &mut self.messages[qp as usize];
             let seen =
                 |psn: u32| psn < expected || messages.seen.get((psn - expected) as usize).copied().unwrap_or(false);
+            let had = !messages.again.is_empty();
             messages.again = (una..top).filter(|psn| !seen(*psn)).collect();
+            if messages.again.is_empty() && top > una {
+                // It has all: the acknowledgement is late or lost, and a packet makes it answer again.
+                messages.again.push_back(una);
+            }
+            self.reconsider(qp, had);
         } else {
             self.qps[qp as usize].gap = false;
             self.go_back(qp, una);
@@ -105,28 +116,49 @@ impl Net {
 
     /// It gives up. If it is in its port's ring, its turn there is taken from it.
     fn fail(&mut self, qp: u32) {
-        let state = &mut self.qps[qp as usize];
-        if state.state == State::Ready {
-            let (port, class) = (state.port, state.how.class);
-            let at = self.queue_at(port, class);
-            let mut ring: Vec<u32> = Vec::new();
-            let mut next = self.queues[at].list.head;
-            while next != super::packet::NONE {
-                ring.push(next);
-                next = self.qps[next as usize].next;
-            }
-            ring.retain(|other| *other != qp);
-            for (i, other) in ring.iter().enumerate() {
-                self.qps[*other as usize].next = ring.get(i + 1).copied().unwrap_or(super::packet::NONE);
-            }
-            self.queues[at].list.head = ring.first().copied().unwrap_or(super::packet::NONE);
-            self.queues[at].list.tail = ring.last().copied().unwrap_or(super::packet::NONE);
-            if ring.is_empty() && self.queues[at].own.head == super::packet::NONE {
-                self.ports[port as usize].ready &= !(1 << class);
-            }
-        }
+        self.leave_ring(qp);
         self.qps[qp as usize].state = State::Failed;
         self.qps[qp as usize].outcome.failed = true;
         self.effects.push(Effect::Failed { qp });
+    }
+
+    /// What a queue pair was to send may have come meanwhile: if it is in its port's ring with nothing to send again, and has
+    /// nothing new or was there for what was to be sent `again`, it leaves the ring, and has to go on anew.
+    #[inline]
+    pub(super) fn reconsider(&mut self, qp: u32, again: bool) -> bool {
+        let state = &self.qps[qp as usize];
+        let stale = state.state == State::Ready
+            && (again || state.nxt >= state.end.min(state.readable))
+            && self.messages[qp as usize].again.is_empty();
+        if stale {
+            self.leave_ring(qp);
+        }
+        stale
+    }
+
+    /// A queue pair that is in its port's ring is there no longer.
+    #[cold]
+    fn leave_ring(&mut self, qp: u32) {
+        let Qp { state: State::Ready, port, next: after, .. } = self.qps[qp as usize] else { return };
+        self.qps[qp as usize].state = State::Idle;
+        let class = self.qps[qp as usize].how.class;
+        let at = self.queue_at(port, class);
+        let (mut before, mut other) = (NONE, self.queues[at].list.head);
+        while other != qp && other != NONE {
+            (before, other) = (other, self.qps[other as usize].next);
+        }
+        let list = &mut self.queues[at].list;
+        if list.tail == qp {
+            list.tail = before;
+        }
+        if before == NONE {
+            list.head = after;
+        } else {
+            self.qps[before as usize].next = after;
+        }
+        let queue = &self.queues[at];
+        if queue.list.head == NONE && queue.own.head == NONE {
+            self.ports[port as usize].ready &= !(1 << class);
+        }
     }
 }

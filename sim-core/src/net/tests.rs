@@ -13,6 +13,7 @@ mod paths;
 mod pauses;
 mod peers;
 mod properties;
+mod recovery;
 mod victims;
 mod wire;
 
