@@ -369,16 +369,18 @@ impl<S: Store> Engine<S> {
             let state = &mut self.links[link.index()];
             state.free = state.free.max(wired.net.free_at(port as u32));
             let counters = &mut links[link.index()];
-            let (mut wire, mut peak) = (0, 0);
+            let (mut wire, mut data, mut peak) = (0, 0, 0);
             for class in classes {
                 wire += class.bytes;
                 peak += class.peak;
-                counters.packets += class.packets;
+                // Control packets that wait as data do take the wire, and carry no payload.
+                data += class.bytes - class.queued_control_bytes;
+                counters.packets += class.packets - class.queued_control;
                 counters.wait_bytes += u128::from(class.byte_ns) * 1_000;
             }
             let cost = wired.rates[port].ps_per_byte();
             counters.segments = counters.packets;
-            counters.payload = wire - counters.packets * wired.overhead;
+            counters.payload = data - counters.packets * wired.overhead;
             counters.busy = cost.cost(Bytes::new(wire));
             counters.longest_wait = cost.cost(Bytes::new(peak));
         }

@@ -6,7 +6,7 @@ use super::tests::{play_with, transfers};
 use super::tests_periods::{Recipe, recipe};
 use super::*;
 use crate::net::spec::{
-    CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Storm, Threshold,
+    Control, CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Storm, Threshold,
 };
 use crate::net::tests::Fabric;
 use crate::net::{Drain, NetPlan};
@@ -195,6 +195,7 @@ proptest! {
         recipe in recipe(),
         (first, last, slow) in any::<(bool, bool, bool)>(),
         kind in 0u8..3,
+        queued in any::<bool>(),
     ) {
         // Junctions are no switches of packets.
         let rates = recipe.rates.iter().map(|rate| *rate.min(&63)).collect();
@@ -206,6 +207,10 @@ proptest! {
         };
         let (network, mut plan) = packets_for(&recipe, if slow { 20 } else { 64 }, flow_control);
         plan.drain = Some(Drain { xoff: Bytes::kib(64), xon: Bytes::kib(32) });
+        if queued {
+            // Acknowledgements wait as data do, and are no payload of the links.
+            (plan.spec.control, plan.spec.control_size) = (Control::Class(0), 34);
+        }
         let program = with_hosts(&recipe.program(), recipe.devices, first, last);
         let plain = run::<RadixStore>(&network, &program, None);
         let outcome = run::<RadixStore>(&network, &program, Some(&plan));

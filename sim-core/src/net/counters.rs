@@ -24,6 +24,10 @@ pub struct PortCounters {
     pub bytes: u64,
     /// Those packets.
     pub packets: u64,
+    /// Wire bytes of the control packets among them.
+    pub queued_control_bytes: u64,
+    /// Those control packets.
+    pub queued_control: u64,
     /// Wire bytes of control packets that went before all others; in the first class's counters.
     pub control_bytes: u64,
     /// Most wire bytes in the queue, without the packet in service.

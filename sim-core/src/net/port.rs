@@ -393,6 +393,8 @@ impl Net {
         let (from, wire) = (packet.from, packet.wire);
         if packet.kind != Kind::Data {
             self.control_queued += 1;
+            self.counters[at].queued_control += 1;
+            self.counters[at].queued_control_bytes += u64::from(wire);
         }
         if from != NONE && self.scheme.frees_at_start() {
             let place = Place { node: near, from, class };
