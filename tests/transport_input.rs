@@ -98,6 +98,10 @@ fn thresholds_the_wrong_way_round() {
     finds(&[roce, "transport.pfc.alpha=0.0"], Code::BadThresholds, "pfc.alpha");
     let fecn = ["transport.rate_control=fecn", "transport.fecn={ min = 9, limit = 8 }"];
     finds(&fecn, Code::BadThresholds, "min");
+    let asks = ["transport.rate_control=receiver", "transport.control_class=data"];
+    finds(&["transport.preset=roce-400g-lossy", asks[0], asks[1]], Code::GrantsDropped, "control_class");
+    finds(&[roce, "transport.pfc.watchdog=\"200 ms\"", asks[0], asks[1]], Code::GrantsDropped, "control_class");
+    assert!(found(&[roce, asks[0], asks[1]]).iter().all(|(code, _)| *code != Code::GrantsDropped));
     finds(&["transport.preset=roce-400g-lossy", "transport.buffer.alpha_lossy=0"], Code::BadThresholds, "alpha_lossy");
 }
 

@@ -396,6 +396,14 @@ is dead in one direction only, routes that enter the network twice.
     [transport]
     model = \"virtual\"";
 
+    GrantsDropped = "E119", "grants that may be dropped",
+"Under `rate_control = \"receiver\"` senders ask and receivers grant in control packets, which are not sent again. Where these wait
+as data do and switches may drop data (a lossy class, or a watchdog of pauses), a sender whose grant is dropped would wait for ever.
+
+    [transport]
+    rate_control = \"receiver\"
+    control_class = \"express\"     # the default";
+
     BothDirections = "W003", "looks like the sum of both directions",
 "Rates are per direction. Data sheets give NVLink as the sum of both: NVLink 4 is sold as 900 GB/s and carries 450 GB/s
 each way (18 links of 25 GB/s). Twice as much bandwidth as there is makes every prediction too good.

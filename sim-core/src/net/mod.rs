@@ -151,6 +151,11 @@ pub enum SpecError {
     /// A queue pair that waits for grants, where no receiver grants.
     #[error("a queue pair waits for grants that no receiver gives (`NetSpec::grants`)")]
     NoGrants,
+    /// Asks and grants wait in a class whose packets may be dropped, and are not sent again.
+    #[error(
+        "asks and grants would wait as packets of class {0}, which may be dropped, and are not sent again: let control packets go before all data"
+    )]
+    GrantsDropped(u8),
     /// Packets that move as one are not played yet.
     #[error("units of {0} packets: only single ones are played")]
     Grain(u32),

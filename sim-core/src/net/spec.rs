@@ -431,6 +431,12 @@ impl NetSpec {
         {
             return Err(SpecError::NoClass(class));
         }
+        if let Control::Class(class) = self.control
+            && self.grants.is_some()
+            && self.may_drop(class)
+        {
+            return Err(SpecError::GrantsDropped(class));
+        }
         for storm in &self.storms {
             if storm.port as usize >= self.ports.len() {
                 return Err(SpecError::Port(storm.port as usize));
@@ -459,6 +465,12 @@ impl NetSpec {
             }
             FlowControlSpec::Shared(shared) => self.check_shared(shared, full),
         }
+    }
+
+    /// Whether nodes may drop packets of a class, but for faults.
+    fn may_drop(&self, class: u8) -> bool {
+        let lossy = !self.classes[usize::from(class)].lossless;
+        self.watchdog.is_some() || lossy && matches!(self.flow_control, FlowControlSpec::Shared(_))
     }
 
     fn check_shared(&self, shared: &SharedSpec, full: u64) -> Result<(), SpecError> {

@@ -1,6 +1,6 @@
 //! Whether the settings of packets fit together, and which of them have no effect.
 
-use sim_core::net::spec::{FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
+use sim_core::net::spec::{Control, FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
 use sim_core::rate_control::RateSpec;
 use sim_core::units::Bytes;
 use sim_topology::Places;
@@ -34,6 +34,12 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
             at("recovery", fault, "selective recovery keeps what comes early".to_owned())
                 .help("recovery = \"selective\""),
         );
+    }
+    let lossy = matches!(packets.flow_control, FlowControlSpec::Shared(_)) && !packets.class.lossless;
+    if packets.grants.is_some() && packets.control != Control::Express && (lossy || packets.watchdog.is_some()) {
+        let fault = Diagnostic::new(Code::GrantsDropped, "asks and grants may be dropped, and are not sent again");
+        let label = "they wait as data do, which switches may drop".to_owned();
+        out.push(at("control_class", fault, label).help("control_class = \"express\""));
     }
     if packets.lost > 0 && packets.flow.recovery == Recovery::None {
         let fault = Diagnostic::new(Code::Unprotected, "packets are lost, and nothing sends them again");

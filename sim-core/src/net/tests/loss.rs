@@ -131,3 +131,46 @@ fn a_flow_of_which_nothing_arrives_gives_up() {
     let flow = run.outcome().flows[flow as usize];
     assert!(flow.failed && flow.timeouts == 8);
 }
+
+#[test]
+fn messages_that_begin_again_too_early_arrive() {
+    // The acknowledgement of the first message is at the sender after 10.7 us: at 10.5 us the sender has begun it again, and then
+    // goes on behind it. The receiver, which has most of what follows, must not wait for its second packet.
+    let mut fabric = Fabric::new(2, 0, 100, Span::from_us(5));
+    fabric.join(0, 1);
+    let mut run = Run::new(fabric.spec(64, FlowControlSpec::Unlimited)).unwrap();
+    let timeout = Some(Span::from_ns(10_500));
+    let how = FlowSpec { recovery: Recovery::GoBack0, timeout, ack_every: 2, ..FlowSpec::default() };
+    let flow = run.open(&[0], &[1], how, AnyRateControl::default()).unwrap();
+    (0..10).for_each(|_| run.post(flow, 8192));
+    assert!(!run.run(Time::from_ps(1_000_000_000)), "something is still pending");
+    let flow = run.outcome().flows[0];
+    assert_eq!((flow.messages, flow.payload, flow.failed), (10, 81_920, false));
+    assert!(flow.timeouts > 0 && flow.duplicates > 0, "{flow:?}");
+}
+
+#[test]
+fn grants_that_may_be_dropped_are_refused() {
+    let fabric = star(3, 100);
+    let shared = SharedSpec {
+        size: 1 << 20,
+        ports: None,
+        threshold: Threshold::Dynamic { alpha: 1 << 13, offset: 0 },
+        reserve: 0,
+        headroom: 0,
+        lossy_alpha: 1 << 16,
+        lossy_limit: 200_000,
+        pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
+        freed: Freed::AtEnd,
+    };
+    let mut spec = fabric.spec(64, FlowControlSpec::Shared(shared));
+    spec.grants = Some(GrantSpec { budget: 100_000, unit: 4096 });
+    spec.control = Control::Class(0);
+    assert!(spec.check().is_ok());
+    spec.classes[0].lossless = false;
+    assert_eq!(spec.check(), Err(crate::net::SpecError::GrantsDropped(0)));
+    spec.control = Control::Express;
+    assert!(spec.check().is_ok());
+    (spec.control, spec.classes[0].lossless, spec.watchdog) = (Control::Class(0), true, Some(Span::from_us(100)));
+    assert_eq!(spec.check(), Err(crate::net::SpecError::GrantsDropped(0)));
+}
