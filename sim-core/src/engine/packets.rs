@@ -230,8 +230,7 @@ impl<S: Store> Engine<S> {
         } else {
             self.handle(now, word);
         }
-        let wired = self.net.as_deref_mut()?;
-        if !wired.net.effects().is_empty() {
+        while !self.net.as_deref_mut()?.net.effects().is_empty() {
             self.hear_net(now);
         }
         let wired = self.net.as_deref()?;
@@ -270,8 +269,10 @@ impl<S: Store> Engine<S> {
                 Effect::Acknowledged { .. } => {}
             }
         }
-        // Nothing of this calls the network, so the list is empty and its room can be used again.
-        if let Some(wired) = self.net.as_deref_mut() {
+        // What the network has told meanwhile comes next; if that is nothing, the list's room can be used again.
+        if let Some(wired) = self.net.as_deref_mut()
+            && wired.net.effects().is_empty()
+        {
             *wired.net.effects() = effects;
         }
     }
@@ -357,7 +358,8 @@ impl<S: Store> Engine<S> {
         let links = self.links.len();
         let Some(wired) = self.net.as_deref_mut() else { return };
         let (port, class) = (wired.last_ports[qp as usize], wired.flow.class);
-        wired.held[port as usize] ^= 1 << class;
+        let held = &mut wired.held[port as usize];
+        *held = if stop { *held | 1 << class } else { *held & !(1 << class) };
         wired.net.drain(port, class, stop, now, &mut Behind { pending: &mut self.pending, links });
     }
 

@@ -365,6 +365,23 @@ fn a_slow_host_holds_the_port_that_feeds_it() {
 }
 
 #[test]
+fn a_watchdog_drops_what_a_slow_host_holds_and_stops_when_it_goes_on() {
+    let star = Star::new(2, Rate::gbyte(50), Rate::gbyte(10));
+    let program = transfers(&[(star.route(0, 1, false, true), Bytes::mib(4))], Bytes::kib(128));
+    let drain = Some(Drain { xoff: Bytes::kib(512), xon: Bytes::kib(256) });
+    for flow_control in [pauses(15 * 4160, 12 * 4160), credits(64 << 10)] {
+        let mut plan = NetPlan { drain, ..star.plan(flow_control) };
+        plan.spec.watchdog = Some(Span::from_us(10));
+        plan.flow = FlowSpec { recovery: Recovery::GoBackN, timeout: Some(Span::from_us(50)), ..plan.flow };
+        let (_, outcome) = play_packets(&star.network, &program, &plan);
+        assert_eq!((outcome.reason, outcome.engine.bytes_delivered), (StopReason::Finished, 4 << 20));
+        let net = outcome.net.unwrap();
+        assert!(net.totals.watchdog_drops > 0 && net.flows[0].resent > 0, "{:?}", net.totals);
+        assert_eq!(net.ports[3][0].watchdog_drops, net.totals.watchdog_drops);
+    }
+}
+
+#[test]
 fn programs_one_after_the_other_share_queue_pairs() {
     let star = Star::new(4, Rate::gbyte(50), Rate::gbyte(64));
     let list: Vec<_> = (0..4).map(|i| (star.route(i, (i + 1) % 4, i < 2, i % 2 == 0), Bytes::new(100_000))).collect();

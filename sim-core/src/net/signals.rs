@@ -167,7 +167,6 @@ impl Net {
             }
         } else if port.stopped & bit != 0 || port.given_up & bit != 0 {
             port.stopped &= !bit;
-            port.given_up &= !bit;
             self.released(link, class, now);
             self.kick(link, now, s);
         }
@@ -191,9 +190,13 @@ impl Net {
 
     /// A class at a port is held no longer, unless it is for another reason.
     pub(super) fn released(&mut self, link: u32, class: u8, now: Time) {
-        let (at, port) = (self.queue_at(link, class), &self.ports[link as usize]);
+        let (at, port) = (self.queue_at(link, class), &mut self.ports[link as usize]);
         let since = &mut self.told[link as usize].since[class as usize];
-        if (port.stopped | port.drained) >> class & 1 == 0 && *since != Time::MAX {
+        if (port.stopped | port.drained) >> class & 1 != 0 {
+            return;
+        }
+        port.given_up &= !(1 << class);
+        if *since != Time::MAX {
             self.counters[at].held += now.since(*since);
             *since = Time::MAX;
         }
@@ -219,7 +222,7 @@ impl Net {
         let told = &mut self.told[link as usize];
         let Some((since, class)) = told.expiries.pop_front() else { return };
         let port = &mut self.ports[link as usize];
-        if port.stopped >> class & 1 == 0 || told.since[class as usize] != since || port.endpoint {
+        if (port.stopped | port.drained) >> class & 1 == 0 || told.since[class as usize] != since || port.endpoint {
             return;
         }
         port.given_up |= 1 << class;
@@ -285,7 +288,6 @@ impl Net {
         }
         let port = &mut self.ports[link as usize];
         port.stopped &= !bit;
-        port.given_up &= !bit;
         self.released(link, class, now);
         self.kick(link, now, s);
     }
