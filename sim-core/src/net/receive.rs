@@ -200,7 +200,7 @@ impl Net {
         let state = &mut self.qps[qp as usize];
         let messages = &mut self.messages[qp as usize];
         let news = psn > state.una;
-        let mut again = false;
+        let (mut again, mut raised) = (false, false);
         if news {
             let packets = psn - state.una;
             state.una = psn;
@@ -209,6 +209,7 @@ impl Net {
             // What was to be sent again has come.
             if state.nxt < psn {
                 state.nxt = psn;
+                raised = true;
             }
             let mut bytes = u64::from(packets) * u64::from(self.spec.mtu);
             while let Some(message) = messages.queue.front()
@@ -228,7 +229,7 @@ impl Net {
             let ack = Ack { bytes, packets, marked: u32::from(marked), rtt: now.since(sent), telemetry };
             state.rate.on_ack(now, &ack);
         }
-        let stale = news && self.reconsider(qp, again);
+        let stale = (again || raised) && self.reconsider(qp, again);
         let state = &mut self.qps[qp as usize];
         if state.una >= state.end {
             state.rate.stop(now);

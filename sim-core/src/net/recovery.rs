@@ -48,7 +48,6 @@ impl Net {
     }
 
     fn after_loss(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
-        self.reconsider(qp, false);
         self.rate_changed(qp, now, s);
         if self.qps[qp as usize].state != State::Paced {
             self.go_on(qp, now, s);
@@ -99,13 +98,11 @@ impl Net {
             let messages = &mut self.messages[qp as usize];
             let seen =
                 |psn: u32| psn < expected || messages.seen.get((psn - expected) as usize).copied().unwrap_or(false);
-            let had = !messages.again.is_empty();
             messages.again = (una..top).filter(|psn| !seen(*psn)).collect();
             if messages.again.is_empty() && top > una {
                 // It has all: the acknowledgement is late or lost, and a packet makes it answer again.
                 messages.again.push_back(una);
             }
-            self.reconsider(qp, had);
         } else {
             self.qps[qp as usize].gap = false;
             self.go_back(qp, una);
@@ -122,7 +119,7 @@ impl Net {
         self.effects.push(Effect::Failed { qp });
     }
 
-    /// What a queue pair was to send may have come meanwhile: if it is in its port's ring with nothing to send again, and has
+    /// What a queue pair was to send has come meanwhile: if it is in its port's ring with nothing to send again, and has
     /// nothing new or was there for what was to be sent `again`, it leaves the ring, and has to go on anew.
     #[inline]
     pub(super) fn reconsider(&mut self, qp: u32, again: bool) -> bool {
