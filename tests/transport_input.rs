@@ -68,6 +68,15 @@ fn what_is_in_force_says_where_it_comes_from() {
     assert!(packets.parameters.iter().all(|p| !p.name.starts_with("credits")));
 }
 
+/// Defaults follow the fabric as built: a slow cable is a fault of one link, and no other setting of all switches.
+#[test]
+fn a_slow_cable_moves_no_default() {
+    let defaults = |settings: &[&str]| load(settings).unwrap().packets.unwrap().parameters;
+    let roce = ["transport.model=packets", "transport.kind=roce"];
+    let slow = "fault=[{ kind = \"degraded\", target = \"node0.nic0<->leaf0\", factor = 0.1 }]";
+    assert_eq!(defaults(&roce), defaults(&[&roce[..], &[slow]].concat()));
+}
+
 #[test]
 fn packets_are_played_where_a_key_needs_them() {
     let is = |settings: &[&str]| load(settings).unwrap().packets.map(|p| p.preset.unwrap_or_default());
@@ -96,6 +105,8 @@ fn thresholds_the_wrong_way_round() {
     finds(&[roce, timely, "transport.timely.low=\"1 ms\""], Code::BadThresholds, "low");
     finds(&[roce, timely, "transport.timely.high=\"1 us\""], Code::BadThresholds, "high");
     finds(&[roce, "transport.pfc.alpha=0.0"], Code::BadThresholds, "pfc.alpha");
+    let endpoint = "transport.endpoint={ rx_xoff = \"4 KiB\", rx_xon = \"4 MiB\" }";
+    finds(&[roce, endpoint], Code::BadThresholds, "rx_xon");
     let fecn = ["transport.rate_control=fecn", "transport.fecn={ min = 9, limit = 8 }"];
     finds(&fecn, Code::BadThresholds, "min");
     let asks = ["transport.rate_control=receiver", "transport.control_class=data"];

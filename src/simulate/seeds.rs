@@ -68,14 +68,15 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     list
 }
 
-/// The spread of each time over the seeds.
+/// The spread of each time over the seeds that gave one; a run that stopped early gives those it came to.
 fn spreads(all: &[Digest]) -> Vec<Spread> {
-    let Some(first) = all.first() else { return Vec::new() };
-    let column = |name: &str| -> Vec<f64> {
-        let rows = all.iter().map(|one| &one.measures);
-        rows.filter_map(|row| row.iter().find(|(known, _)| known == name).map(|(_, us)| *us)).collect()
+    let column = |name: &str| -> Vec<(u64, f64)> {
+        let time = |one: &Digest| one.measures.iter().find(|(known, _)| known == name).map(|(_, us)| *us);
+        all.iter().filter_map(|one| Some((one.seed, time(one)?))).collect()
     };
-    first.measures.iter().map(|(name, _)| Spread::of(name, first.seed, &column(name))).collect()
+    // The run that came furthest names all.
+    let names = all.iter().map(|one| &one.measures).rev().max_by_key(|row| row.len());
+    names.into_iter().flatten().map(|(name, _)| Spread::of(name, &column(name))).collect()
 }
 
 /// What several seeds of a scenario gave.

@@ -9,6 +9,8 @@ use super::TransportTotals;
 pub struct Spread {
     /// What it is: `all_reduce of 64 MiB`, `slowest transfer`.
     pub name: String,
+    /// How many seeds gave a time; the others stopped before.
+    pub seeds: u64,
     /// The least.
     pub best_us: f64,
     /// Of 100 values five are no greater.
@@ -24,19 +26,19 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`, one a seed from `first` on, in order; percentiles are nearest ranks: the value of rank `⌈p n⌉`. All zero
-    /// without values.
+    /// Of `values`, each with its seed; percentiles are nearest ranks: the value of rank `⌈p n⌉`. All zero without values.
     #[must_use]
-    pub fn of(name: impl Into<String>, first: u64, values: &[f64]) -> Self {
-        let mut order: Vec<(f64, u64)> = values.iter().copied().zip(first..).collect();
+    pub fn of(name: impl Into<String>, values: &[(u64, f64)]) -> Self {
+        let mut order: Vec<(f64, u64)> = values.iter().map(|(seed, value)| (*value, *seed)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         let rank = |percent: usize| {
             let rank = (order.len() * percent).div_ceil(100).max(1);
             order.get(rank - 1).map_or(0.0, |(value, _)| *value)
         };
-        let (worst_us, worst_seed) = order.last().copied().unwrap_or((0.0, first));
+        let (worst_us, worst_seed) = order.last().copied().unwrap_or_default();
         Self {
             name: name.into(),
+            seeds: values.len() as u64,
             best_us: order.first().map_or(0.0, |(value, _)| *value),
             p5_us: rank(5),
             p50_us: rank(50),
@@ -98,14 +100,14 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let values: Vec<f64> = (1..=20).rev().map(f64::from).collect();
-        let spread = Spread::of("x", 7, &values);
+        let values: Vec<(u64, f64)> = (7..27).zip((1..=20).rev().map(f64::from)).collect();
+        let spread = Spread::of("x", &values);
         let all = (spread.best_us, spread.p5_us, spread.p50_us, spread.p95_us, spread.worst_us);
         assert_eq!(all, (1.0, 1.0, 10.0, 19.0, 20.0));
         // The first of the seeds that gave it.
         assert_eq!(spread.worst_seed, 7);
-        assert_eq!(Spread::of("x", 1, &[3.0, 5.0, 5.0]).worst_seed, 2);
-        assert_eq!(Spread::of("x", 1, &[2.0]).p95_us, 2.0);
-        assert_eq!(Spread::of("x", 1, &[]).worst_us, 0.0);
+        assert_eq!(Spread::of("x", &[(1, 3.0), (3, 5.0), (4, 5.0)]).worst_seed, 3);
+        assert_eq!(Spread::of("x", &[(1, 2.0)]).p95_us, 2.0);
+        assert_eq!(Spread::of("x", &[]).worst_us, 0.0);
     }
 }

@@ -74,10 +74,11 @@ pub fn seeds_text(seeds: &SeedsResult) -> String {
         ("p95", Align::Right),
         ("worst", Align::Right),
         ("its seed", Align::Right),
+        ("seeds", Align::Right),
     ]);
     for m in &seeds.measures {
         let times = [m.best_us, m.p5_us, m.p50_us, m.p95_us, m.worst_us].map(time_text);
-        table.row([vec![m.name.clone()], times.to_vec(), vec![m.worst_seed.to_string()]].concat());
+        table.row([vec![m.name.clone()], times.to_vec(), vec![m.worst_seed.to_string(), m.seeds.to_string()]].concat());
     }
     table.render()
 }
@@ -169,7 +170,7 @@ mod tests {
     fn designs_stand_side_by_side() {
         let design = |name: &str, us: f64, ratio| DesignResult {
             name: name.into(),
-            measures: vec![Spread::of("x of 1 MiB", 1, &[us])],
+            measures: vec![Spread::of("x of 1 MiB", &[(1, us)])],
             ratios: vec![Some(ratio)],
             ..DesignResult::default()
         };

@@ -53,6 +53,13 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         let key = if node(table, "timely.low").is_some() { "timely.low" } else { "timely.high" };
         out.push(at(key, fault, format!("low is {}, and high is {}", timely.low, timely.high)));
     }
+    if let Some(drain) = &packets.drain
+        && drain.xon > drain.xoff
+    {
+        let fault = Diagnostic::new(Code::BadThresholds, "`endpoint.rx_xon` is above `endpoint.rx_xoff`");
+        let label = format!("{}, and rx_xoff is {}", drain.xon, drain.xoff);
+        out.push(at("endpoint.rx_xon", fault, label).help("rx_xon is where the port may go on, below rx_xoff"));
+    }
     if let RateSpec::Fecn(fecn) = &packets.rate
         && u16::from(fecn.min) > fecn.limit
     {

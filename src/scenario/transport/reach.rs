@@ -1,7 +1,7 @@
 //! Sizes and times of a fabric that thresholds and windows follow.
 
 use sim_core::units::{Bytes, Rate, Span};
-use sim_topology::{Fabric, LinkClass, RouteRequest};
+use sim_topology::{Fabric, RouteRequest};
 
 /// How far and how fast the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ impl Reach {
         let mtu = fabric.mtu();
         let overhead = network().map(|link| link.packet_overhead).max().unwrap_or(Bytes::ZERO);
         let packet = mtu + overhead;
-        let slowest = network().filter(|link| link.class == LinkClass::Network).map(|link| link.rate).min();
-        let nic = slowest.unwrap_or(Rate::MIN);
+        // As built: a slow cable moves no threshold.
+        let nic = fabric.plan().rate.max(Rate::MIN);
         let nics: Vec<_> = fabric.nodes().iter().flat_map(|node| node.nics.iter().copied()).collect();
         let one_way = |route: &[sim_core::ids::LinkId]| {
             route
