@@ -30,6 +30,8 @@ pub(super) const MARKED: u8 = 1;
 pub(super) const RESENT: u8 = 2;
 /// Nodes choose its path.
 pub(super) const CHOSEN: u8 = 4;
+/// It fills its sender's window: no other follows before an acknowledgement.
+pub(super) const LAST: u8 = 8;
 
 /// A packet.
 #[derive(Clone, Copy, Debug)]

@@ -100,6 +100,8 @@ pub(super) struct Qp {
     /// Packets since the last acknowledgement, and whether one of them was marked.
     pub(super) owed: u32,
     pub(super) owed_marked: u32,
+    /// A packet has come whose sender waits for an acknowledgement.
+    pub(super) waited_for: bool,
     /// When a notice may be sent next.
     pub(super) notice_from: Time,
     /// The endpoint where it ends, and where its choices of a path stand.
@@ -183,6 +185,7 @@ impl Net {
             gap: false,
             owed: 0,
             owed_marked: 0,
+            waited_for: false,
             notice_from: Time::ZERO,
             end_node,
             flowlet: super::paths::Flowlet::default(),

@@ -1,6 +1,6 @@
 //! The receiving end, and what comes back from it: acknowledgements, reports of gaps, notices.
 
-use super::packet::{Kind, MARKED, NONE, Packet};
+use super::packet::{Kind, LAST, MARKED, NONE, Packet};
 use super::qp::State;
 use super::spec::{Notice, Recovery};
 use super::{Effect, NOTICE, Net, Schedule, word};
@@ -27,6 +27,7 @@ impl Net {
         self.observer.progress = now;
         state.outcome.marked += u64::from(marked);
         state.outcome.arrived += 1;
+        state.waited_for |= flags & LAST != 0;
         if psn < state.expected
             && state.how.recovery == Recovery::GoBack0
             && messages.queue.get(messages.receiving).is_some_and(|message| message.first == psn)
@@ -111,11 +112,12 @@ impl Net {
         // A packet that fills a gap stands for those that waited behind it.
         state.owed += (state.expected - expected).max(1);
         state.owed_marked += u32::from(marked);
-        if state.owed >= state.how.ack_every || complete > 0 || psn < expected {
+        if state.owed >= state.how.ack_every || state.waited_for || complete > 0 || psn < expected {
             let marked = u16::try_from(state.owed_marked).unwrap_or(u16::MAX);
             let upto = state.expected;
             state.owed = 0;
             state.owed_marked = 0;
+            state.waited_for = false;
             self.send_control(qp, Kind::Ack, upto, marked, sent, now, s);
         }
     }

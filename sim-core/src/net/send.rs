@@ -1,6 +1,6 @@
 //! The sending end: whose turn it is at an endpoint's port, pacing and windows.
 
-use super::packet::{CHOSEN, Kind, NONE, Packet, RESENT};
+use super::packet::{CHOSEN, Kind, LAST, NONE, Packet, RESENT};
 use super::qp::State;
 use super::spec::Paths;
 use super::{Net, RATE_TIMER, Schedule, word};
@@ -142,8 +142,11 @@ impl Net {
         if crossed {
             self.find_message(qp);
         }
-        let chosen = self.qps[qp as usize].how.paths != Paths::Pinned;
-        let flags = if resent { RESENT } else { 0 } | if chosen { CHOSEN } else { 0 };
+        let state = &self.qps[qp as usize];
+        let chosen = state.how.paths != Paths::Pinned;
+        let window = state.rate.window().min(state.how.window);
+        let last = window != u64::MAX && u64::from(state.nxt - state.una) * u64::from(self.spec.mtu) >= window;
+        let flags = if resent { RESENT } else { 0 } | if chosen { CHOSEN } else { 0 } | if last { LAST } else { 0 };
         let packet = self.packets.take(Packet {
             next: NONE,
             qp,

@@ -52,3 +52,21 @@ fn w3_goodput_by_packet_size_and_overhead() {
         near((64 << 20) as f64 / at / 12_500.0, share, 1e-3);
     }
 }
+
+/// A window of two packets and acknowledgements of four: the packet that fills the window asks for one, so that pairs go round
+/// trip by round trip and no timeout is waited for.
+#[test]
+fn a_full_window_asks_for_an_acknowledgement() {
+    let fabric = star(2, 100);
+    let mut run = Run::new(fabric.spec(64, FlowControlSpec::Unlimited)).unwrap();
+    let (forth, back) = fabric.path(&[0, 2, 1]);
+    let how = FlowSpec { ack_every: 4, window: 2 * 4096, ..FlowSpec::default() };
+    let flow = run.open(&forth, &back, how, crate::rate_control::AnyRateControl::default()).unwrap();
+    run.post(flow, 16 * 4096);
+    assert!(!run.run(Time::MAX));
+    let flow = run.outcome().flows[0];
+    assert_eq!((flow.messages, flow.timeouts), (1, 0));
+    // Two packets of 332.8 ns one after the other, the second again on the second link; four links of 1 us, and 64 B twice.
+    let round = 3 * 332_800 + 4_000_000 + 2 * 5_120;
+    assert_eq!(flow.acked_at, Time::from_ps(8 * round));
+}
