@@ -146,6 +146,53 @@ fn hashed_paths_use_all_and_collide_sometimes() {
     assert_eq!(all.len() as u32, all[0].equal_paths);
 }
 
+/// Equal flows from one leaf to another, hashed on their uplinks: balls in boxes (exact multinomial). Per row: flows, uplinks,
+/// probability of no collision, mean of the fullest uplink, mean share of uplinks in use, probability of at most two on one.
+#[test]
+fn hashed_flows_fall_like_balls_in_boxes() {
+    let rows = [
+        (2, 2, 0.500, 1.500, 0.750, 1.000),
+        (4, 4, 0.0938, 2.125, 0.684, 0.797),
+        (8, 8, 2.40e-3, 2.597, 0.656, 0.501),
+        (16, 16, 1.1e-6, 3.078, 0.644, 0.195),
+        (32, 32, 1.8e-13, 3.533, 0.638, 0.029),
+        (8, 32, 0.386, 1.665, 0.224, 0.952),
+    ];
+    for (flows, uplinks, apart, fullest, used, two) in rows {
+        let mut spec = FabricSpec::new(node(1), 2 * flows.max(uplinks));
+        (spec.fabric, spec.transport) = (FabricKind::LeafSpine, TransportKind::Roce);
+        (spec.leaves, spec.spines) = (Some(2), Some(uplinks));
+        let fabric = build(&spec);
+        let gpus = fabric.gpus();
+        let seeds = 10_000;
+        let mut sums = [[0.0; 2]; 4];
+        for seed in 0..seeds {
+            let mut load = std::collections::BTreeMap::new();
+            for flow in 0..flows as usize {
+                let request =
+                    RouteRequest::auto(gpus[flow], gpus[gpus.len() / 2 + flow]).entropy(sim_core::random::mix(seed));
+                let links = fabric.route(&request).unwrap().links;
+                let up = links.iter().find(|&&link| fabric.link(link).class == LinkClass::Uplink).unwrap();
+                *load.entry(*up).or_insert(0u32) += 1;
+            }
+            let most = *load.values().max().unwrap();
+            let share = load.len() as f64 / f64::from(uplinks);
+            let seen = [f64::from(u8::from(most == 1)), f64::from(most), share, f64::from(u8::from(most <= 2))];
+            for (sum, seen) in sums.iter_mut().zip(seen) {
+                sum[0] += seen;
+                sum[1] += seen * seen;
+            }
+        }
+        for (sum, (want, last_digit)) in sums.iter().zip([(apart, 5e-4), (fullest, 5e-4), (used, 5e-4), (two, 5e-4)]) {
+            let n = seeds as f64;
+            let mean = sum[0] / n;
+            let deviation = ((sum[1] / n - mean * mean).max(0.0) / n).sqrt();
+            // The table is rounded; where nothing was seen at all the bound is that of three events.
+            assert!((mean - want).abs() <= 3.0 * deviation + last_digit, "{flows} on {uplinks}: {mean} for {want}");
+        }
+    }
+}
+
 fn fabrics() -> impl Strategy<Value = FabricSpec> {
     let kinds =
         prop_oneof![Just(FabricKind::SingleSwitch), Just(FabricKind::LeafSpine), Just(FabricKind::RailOptimized)];

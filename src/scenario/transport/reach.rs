@@ -71,3 +71,37 @@ fn ways_back(there: Span, nic: Rate, packet: Bytes) -> Span {
     let one = nic.ps_per_byte().cost(packet);
     if there > one { Span::from_ps(there.as_ps() - one.as_ps()) } else { there }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Headroom with the response times of IEEE 802.3 and 5 ns/m, without interface delays, KB: per row rate, cable, response in
+    /// bit times, and frames of 1518, 4178 and 9216 B.
+    #[test]
+    fn headroom_of_rates_cables_and_frames() {
+        let rows = [
+            (100, 30, 201_728, [32.1, 37.4, 47.5]),
+            (100, 300, 201_728, [65.8, 71.2, 81.2]),
+            (400, 3, 463_360, [62.5, 67.9, 77.9]),
+            (400, 100, 463_360, [111.0, 116.4, 126.4]),
+            (400, 300, 463_360, [211.0, 216.4, 226.4]),
+        ];
+        for (gbit, metres, response, columns) in rows {
+            for (frame, want) in [1518, 4178, 9216].into_iter().zip(columns) {
+                let rate = Rate::gbit(gbit);
+                let reach = Reach {
+                    nic: rate,
+                    fastest: rate,
+                    longest: Span::from_ns(5) * metres,
+                    packet: Bytes::new(frame),
+                    mtu: Bytes::new(frame),
+                    round_trip: Span::ZERO,
+                };
+                let response = rate.ps_per_byte().cost(Bytes::new(response / 8));
+                let got = reach.headroom(Bytes::new(84), response).get() as f64 / 1e3;
+                assert!((got - want).abs() <= 0.06, "{gbit} Gb/s, {metres} m, {frame} B: {got} KB for {want}");
+            }
+        }
+    }
+}

@@ -38,6 +38,39 @@ fn i1_a_link_carries_its_buffer_once_a_loop() {
     assert!(halved);
 }
 
+/// The longest cable of 5 ns/m over which a lane's buffer keeps the line busy, with 300 ns of node delay (m): 400 Gb/s and 32, 64,
+/// 128 KiB, 200 Gb/s and 32 KiB; and shares of the line by `V / t_loop` on shorter and longer ones.
+#[test]
+fn full_rate_ends_where_a_buffer_is_one_loop() {
+    for (gbit, kib, metres) in [(400, 32, 27.0), (400, 64, 93.0), (400, 128, 224.0), (200, 32, 85.0)] {
+        let share = |metres: f64| {
+            let latency = Span::from_ps((metres * 5_000.0) as u64);
+            let mut fabric = Fabric::new(2, 0, gbit, latency);
+            fabric.join(0, 1);
+            let mut spec = fabric.spec(26, credits(kib));
+            let FlowControlSpec::Credits(credits) = &mut spec.flow_control else { unreachable!() };
+            // Credits are no traffic in the closed form.
+            credits.wire = 0;
+            let at = |packets: u64| {
+                let mut run = Run::new(spec.clone()).unwrap();
+                let how = FlowSpec { ack_every: 1 << 20, ..FlowSpec::default() };
+                let flow = run.open(&[0], &[1], how, AnyRateControl::default()).unwrap();
+                run.post(flow, packets * 4096);
+                assert!(!run.run(Time::MAX));
+                run.outcome().flows[0].delivered_at.as_us() * 1e3
+            };
+            4_000.0 * 4_122.0 * 8.0 / (at(5_000) - at(1_000)) / gbit as f64
+        };
+        let loop_ns = |metres: f64| 10.0 * metres + 300.0 + 4_122.0 * 8.0 / gbit as f64;
+        near(kib as f64 * 1024.0 * 8.0 / gbit as f64, loop_ns(metres), 0.005);
+        // Of 65 blocks each, whole packets.
+        let out = (kib * 1024 / (65 * 64) * 4_122 * 8) as f64 / gbit as f64;
+        for metres in [0.6, 0.8, 1.0, 1.25, 2.0].map(|times| times * metres) {
+            near(share(metres), (out / loop_ns(metres)).min(1.0), 0.005);
+        }
+    }
+}
+
 #[test]
 fn i2_an_incast_of_8_shares_exactly_and_never_overflows() {
     let mut fabric = Fabric::new(9, 1, 400, Span::from_ns(100));
