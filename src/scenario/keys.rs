@@ -28,7 +28,7 @@ pub struct TableSpec {
 }
 
 /// A key.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
     /// As written.
     pub name: &'static str,
@@ -44,7 +44,7 @@ pub struct KeySpec {
 }
 
 /// What values a key takes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any text.
     Text,
@@ -200,12 +200,12 @@ pub(crate) fn canonical(words: &'static [&'static str], text: &str) -> Option<&'
 }
 
 /// Builds a key without default.
-const fn key(name: &'static str, kind: Kind, doc: &'static str) -> KeySpec {
+pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> KeySpec {
     KeySpec { name, kind, default: None, required: false, doc }
 }
 
 impl KeySpec {
-    const fn default(self, default: &'static str) -> Self {
+    pub(super) const fn default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 

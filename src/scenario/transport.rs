@@ -1,8 +1,8 @@
 //! `[transport]` where packets are played: what a preset and a scenario say, put together with what follows from the fabric.
 
 mod checks;
+pub(super) mod controls;
 mod queues;
-mod rates;
 mod reach;
 mod reader;
 
@@ -239,10 +239,11 @@ fn read(
     let control_size = reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get() as u32;
     let ack_every = reader.integer("ack_every")?;
     let watchdog = if flow_control_name == "pfc" { reader.inside("pfc").time("watchdog") } else { None };
-    let class = queues::class(reader, rate_control_name, flow_control_name, &reach)?;
+    let sender = controls::Control::of(rate_control_name);
+    let class = queues::class(reader, sender, flow_control_name, &reach)?;
     let flow_control = queues::flow_control(reader, flow_control_name, fabric, &reach)?;
-    let (notice, retime) = rates::notice(reader, rate_control_name)?;
-    let rate = rates::rate(reader, rate_control_name, &reach)?;
+    let (notice, retime) = sender.notice(reader)?;
+    let rate = (sender.read)(reader, &reach)?;
     let may_lose = packet_loss > 0.0
         || flow_control_name == "drop"
         || watchdog.is_some()
@@ -265,9 +266,9 @@ fn read(
             Recovery::Selective => reader.integer_or("reorder", if per_packet { 256 } else { 1 }),
             _ => 1,
         },
-        window: match rate_control_name {
-            "fixed" => u64::MAX,
-            _ => reader.size_if("window").map_or(u64::MAX, Bytes::get),
+        window: match sender.takes_window {
+            true => u64::MAX,
+            false => reader.size_if("window").map_or(u64::MAX, Bytes::get),
         },
         jitter: queues::share(reader.inside("endpoint").number("jitter")?),
     };
@@ -280,10 +281,7 @@ fn read(
         "data" => Control::Class(0),
         _ => Control::Express,
     };
-    let grants = match rate_control_name {
-        "receiver" => Some(rates::grants(reader, &reach)),
-        _ => None,
-    };
+    let grants = sender.grants.map(|grants| grants(reader, &reach));
     let own_buffers = matches!(flow_control, FlowControlSpec::Shared(_)) && !reader.inside("buffer").has("size");
     let stall_check = reader.time("stall_check")?;
     let mut endpoint = reader.inside("endpoint");

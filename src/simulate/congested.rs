@@ -42,8 +42,7 @@ fn held(loaded: &Loaded, packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (link, share) = sums.held_longest(of_switch).filter(|(_, share)| *share > HELD)?;
     let what = if sums.paused() { "paused" } else { "without credits" };
     let message = format!("{} was {what} for {:.0} % of the time", fabric.link_name(link), share * 100.0);
-    let slower = matches!(packets.rate_control_name, "none" | "fixed");
-    let help = if slower {
+    let help = if !packets.rate.facts().slows_down {
         "what waits there goes nowhere, wherever it is bound for; marks and a rate control keep queues short"
     } else {
         "what waits there goes nowhere, wherever it is bound for; look at the port behind it with the deepest queue"
@@ -69,8 +68,7 @@ fn lost(sums: &Sums) -> Option<Diagnostic> {
 
 fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (marked, arrived) = sums.marked();
-    let hears = !matches!(packets.rate_control_name, "none" | "fixed" | "swift" | "timely" | "hpcc" | "receiver");
-    if !hears || arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
+    if !packets.rate.facts().hears_marks || arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
         return None;
     }
     let share = marked as f64 / arrived as f64 * 100.0;

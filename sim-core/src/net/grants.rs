@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::packet::{Kind, NONE, Packet};
 use super::qp::State;
 use super::{Net, Schedule};
-use crate::rate_control::{AnyRateControl, Grant, Grants, RateControl as _};
+use crate::rate_control::{Grant, Grants, RateControl as _};
 use crate::units::Time;
 
 /// Receivers that grant, by node.
@@ -20,7 +20,7 @@ impl Net {
     /// Whether a queue pair has to ask.
     #[inline]
     pub(super) fn has_to_ask(&self, qp: u32) -> bool {
-        self.spec.grants.is_some() && matches!(self.qps[qp as usize].rate, AnyRateControl::Receiver(_))
+        self.spec.grants.is_some() && self.qps[qp as usize].rate.facts().asks_for_grants
     }
 
     /// A queue pair asks for what was announced since it asked last, less what it may send unasked.

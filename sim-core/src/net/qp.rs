@@ -145,10 +145,10 @@ impl Net {
         if how.class >= self.classes {
             return Err(SpecError::NoClass(how.class));
         }
-        if self.spec.grants.is_none() && matches!(rate, AnyRateControl::Receiver(_)) {
+        if self.spec.grants.is_none() && rate.facts().asks_for_grants {
             return Err(SpecError::NoGrants);
         }
-        self.telemetry.on |= super::telemetry::reads(&rate);
+        self.telemetry.on |= rate.facts().reads_telemetry;
         let at = self.routes.len() as u32;
         self.routes.extend_from_slice(route);
         self.routes.extend_from_slice(back);

@@ -4,7 +4,7 @@
 
 use super::Net;
 use super::packet::Kind;
-use crate::rate_control::{AnyRateControl, HopTelemetry};
+use crate::rate_control::{HopTelemetry, RateControl as _};
 use crate::units::Time;
 
 /// What is on its way, and what receivers have.
@@ -56,17 +56,12 @@ impl Telemetry {
     }
 }
 
-/// Whether a controller goes by telemetry.
-pub(super) const fn reads(rate: &AnyRateControl) -> bool {
-    matches!(rate, AnyRateControl::Hpcc(_))
-}
-
 impl Net {
     /// A packet that leaves a port reads it.
     #[cold]
     pub(super) fn read_port(&mut self, link: u32, at: usize, slot: u32, now: Time) {
         let packet = &self.packets[slot];
-        if packet.kind != Kind::Data || !reads(&self.qps[packet.qp as usize].rate) {
+        if packet.kind != Kind::Data || !self.qps[packet.qp as usize].rate.facts().reads_telemetry {
             return;
         }
         let (queue, port) = (&self.queues[at], &self.ports[link as usize]);

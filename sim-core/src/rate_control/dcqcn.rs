@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Fraction, RateControl, RateMetrics, mbit};
+use super::{Facts, Fraction, RateControl, RateMetrics, mbit};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// How a rate that was cut is raised again; both variants of DCQCN have it.
@@ -217,6 +217,10 @@ impl Dcqcn {
 }
 
 impl RateControl for Dcqcn {
+    fn facts(&self) -> Facts {
+        Facts::BY_MARKS
+    }
+
     fn start(&mut self, now: Time) {
         if self.idle {
             self.catch_up(now);

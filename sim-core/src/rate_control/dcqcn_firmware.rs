@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::dcqcn::cut;
-use super::{Fraction, RateControl, RateMetrics, Recovery, StageRule, mbit};
+use super::{Facts, Fraction, RateControl, RateMetrics, Recovery, StageRule, mbit};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows of DCQCN in firmware share.
@@ -249,6 +249,10 @@ impl DcqcnFirmware {
 }
 
 impl RateControl for DcqcnFirmware {
+    fn facts(&self) -> Facts {
+        Facts::BY_MARKS
+    }
+
     fn start(&mut self, now: Time) {
         if self.idle {
             self.catch_up(now);

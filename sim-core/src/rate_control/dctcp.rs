@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Ack, Fraction, RateControl, RateMetrics, bytes_in, sent_after};
+use super::{Ack, Facts, Fraction, RateControl, RateMetrics, bytes_in, sent_after};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows of DCTCP share.
@@ -63,6 +63,10 @@ impl Dctcp {
 }
 
 impl RateControl for Dctcp {
+    fn facts(&self) -> Facts {
+        Facts::BY_MARKS
+    }
+
     fn on_ack(&mut self, now: Time, ack: &Ack<'_>) {
         self.packets = self.packets.saturating_add(ack.packets);
         self.marked = self.marked.saturating_add(ack.marked);

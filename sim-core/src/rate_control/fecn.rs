@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{RateControl, RateMetrics};
+use super::{Facts, RateControl, RateMetrics};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows share: an adapter's congestion control settings.
@@ -118,6 +118,10 @@ impl Fecn {
 }
 
 impl RateControl for Fecn {
+    fn facts(&self) -> Facts {
+        Facts::BY_MARKS
+    }
+
     fn start(&mut self, now: Time) {
         if self.idle {
             self.fall(now);

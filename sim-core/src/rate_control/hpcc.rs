@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Ack, Fraction, HopTelemetry, RateControl, RateMetrics, bytes_in, rate_of, sent_after};
+use super::{Ack, Facts, Fraction, HopTelemetry, RateControl, RateMetrics, bytes_in, rate_of, sent_after};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows of HPCC share.
@@ -121,6 +121,10 @@ impl Hpcc {
 }
 
 impl RateControl for Hpcc {
+    fn facts(&self) -> Facts {
+        Facts { reads_telemetry: true, ..Facts::BY_ITSELF }
+    }
+
     fn on_ack(&mut self, now: Time, ack: &Ack<'_>) {
         if ack.telemetry.is_empty() {
             return;

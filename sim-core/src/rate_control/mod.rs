@@ -69,10 +69,39 @@ pub struct HopTelemetry {
     pub rate: Rate,
 }
 
+/// What a controller goes by, for whoever sets up what is around it. A new controller states what differs from
+/// [`Facts::NONE`]; nobody asks for it by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// It slows down when the network is congested, and is not only a limit that was set.
+    pub slows_down: bool,
+    /// It goes by marks, as notices or in acknowledgements: where nothing marks it does nothing.
+    pub hears_marks: bool,
+    /// It goes by what packets read in ports ([`Ack::telemetry`]); only packets of such controllers carry it.
+    pub reads_telemetry: bool,
+    /// It waits for what its receiver grants ([`RateControl::on_grant`]).
+    pub asks_for_grants: bool,
+}
+
+impl Facts {
+    /// A limit that was set, if any.
+    pub const NONE: Self =
+        Self { slows_down: false, hears_marks: false, reads_telemetry: false, asks_for_grants: false };
+    /// It slows down by what it measures itself: delays.
+    pub const BY_ITSELF: Self = Self { slows_down: true, ..Self::NONE };
+    /// It slows down for marks.
+    pub const BY_MARKS: Self = Self { slows_down: true, hears_marks: true, ..Self::NONE };
+}
+
 /// What a controller may be told, and asked.
 ///
 /// Of what happens at one instant timers come last. [`next_timer`](Self::next_timer) may change with every call.
 pub trait RateControl {
+    /// What it goes by; the same for all of its kind.
+    fn facts(&self) -> Facts {
+        Facts::NONE
+    }
+
     /// A busy period begins: there is something to send, after there was nothing.
     fn start(&mut self, _now: Time) {}
 
@@ -144,6 +173,10 @@ macro_rules! controllers {
         })*
 
         impl RateControl for AnyRateControl {
+            #[inline]
+            fn facts(&self) -> Facts {
+                match self { $(Self::$name(c) => c.facts(),)* }
+            }
             #[inline]
             fn start(&mut self, now: Time) {
                 match self { $(Self::$name(c) => c.start(now),)* }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ack, RateControl, bytes_in};
+use super::{Ack, Facts, RateControl, bytes_in};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// The source's end: what was granted and is not acknowledged may be under way.
@@ -23,6 +23,10 @@ impl Receiver {
 }
 
 impl RateControl for Receiver {
+    fn facts(&self) -> Facts {
+        Facts { asks_for_grants: true, ..Facts::BY_ITSELF }
+    }
+
     fn on_grant(&mut self, _now: Time, bytes: u64) {
         self.window = self.window.saturating_add(bytes);
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    AnyRateControl, Dcqcn, DcqcnFirmware, DcqcnFirmwareParams, DcqcnParams, Dctcp, DctcpParams, Fecn, FecnParams,
-    Fixed, Hpcc, HpccParams, LineRate, Receiver, Swift, SwiftParams, Timely, TimelyParams,
+    AnyRateControl, Dcqcn, DcqcnFirmware, DcqcnFirmwareParams, DcqcnParams, Dctcp, DctcpParams, Facts, Fecn,
+    FecnParams, Fixed, Hpcc, HpccParams, LineRate, Receiver, Swift, SwiftParams, Timely, TimelyParams,
 };
+use crate::rate_control::RateControl as _;
 use crate::units::{Bytes, PsPerByte, Rate};
 
 /// A controller and its parameters, which all queue pairs share.
@@ -46,6 +47,12 @@ pub enum RateSpec {
 }
 
 impl RateSpec {
+    /// What the controller goes by.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        self.at(Rate::gbit(100), 1).facts()
+    }
+
     /// The controller of a queue pair whose first port sends at `line`, over `hops` links.
     #[must_use]
     pub fn at(&self, line: Rate, hops: u8) -> AnyRateControl {
@@ -68,7 +75,6 @@ impl RateSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate_control::RateControl as _;
 
     #[test]
     fn a_window_holds_and_line_rate_does_not() {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Ack, Fraction, RateControl, RateMetrics};
+use super::{Ack, Facts, Fraction, RateControl, RateMetrics};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows of Swift share. The window is counted in packets.
@@ -125,6 +125,10 @@ impl Swift {
 }
 
 impl RateControl for Swift {
+    fn facts(&self) -> Facts {
+        Facts::BY_ITSELF
+    }
+
     fn on_ack(&mut self, now: Time, ack: &Ack<'_>) {
         self.rtt = ack.rtt;
         self.resent = false;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Ack, Fraction, RateControl, RateMetrics, mbit};
+use super::{Ack, Facts, Fraction, RateControl, RateMetrics, mbit};
 use crate::units::{PsPerByte, Rate, Span, Time};
 
 /// What flows of TIMELY share.
@@ -126,6 +126,10 @@ impl Timely {
 }
 
 impl RateControl for Timely {
+    fn facts(&self) -> Facts {
+        Facts::BY_ITSELF
+    }
+
     fn on_ack(&mut self, _now: Time, ack: &Ack<'_>) {
         self.acked += ack.bytes;
         if self.acked >= self.params.segment {

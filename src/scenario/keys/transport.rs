@@ -1,5 +1,6 @@
-//! The keys of `[transport]`.
+//! The keys of `[transport]`. Those of controllers of rates are with the controllers.
 
+use super::super::transport::controls;
 use super::tables::TRANSPORTS;
 use super::{KeySpec, Kind, TableSpec, key};
 
@@ -8,9 +9,6 @@ pub(crate) const PATH_CHOICES: &[&str] =
     &["hash", "destination", "min-hop", "adaptive", "flowlet", "spray", "round-robin"];
 /// What keeps the buffers of switches from overflowing.
 pub(crate) const FLOW_CONTROLS: &[&str] = &["none", "pfc", "drop", "credits"];
-/// The controllers of a sender's rate.
-pub(crate) const RATE_CONTROLS: &[&str] =
-    &["none", "fixed", "dcqcn", "dcqcn-firmware", "dctcp", "hpcc", "swift", "timely", "receiver", "fecn"];
 /// What is done about losses.
 const RECOVERIES: &[&str] = &["none", "go-back-n", "go-back-0", "selective"];
 
@@ -19,129 +17,135 @@ const SHARE: Kind = Kind::Number(0.0, 1.0);
 pub(crate) static TRANSPORT: TableSpec = TableSpec {
     name: "transport",
     doc: "The protocol between NICs, and how its packets fare. `docs/transport.md` explains it by example.",
-    keys: &[
-        key(
-            "preset",
-            Kind::Named("a catalogue name", "roce-400g"),
-            "A set-up of the transport: its keys hold where this table doesn't set them. `fabricsim catalog NAME` shows them with \
-             sources. Without it, where packets are played: ib-hdr, ib-ndr or ib-xdr, roce-lossless, or efa, by `kind` and the rate \
-             of the NICs' ports.",
-        ),
-        key(
-            "model",
-            Kind::Choice(&["virtual", "packets"]),
-            "virtual: links between NICs queue without bound and lose nothing. packets: every packet is played, with queues, \
-             buffers, marks, pauses, credits and rate control; takes much longer. Without it, packets where a key of this \
-             table is given that has no meaning without them, else virtual.",
-        ),
-        key(
-            "kind",
-            Kind::Choice(TRANSPORTS),
-            "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
-             else infiniband.",
-        ),
-        key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
-        key(
-            "packet_overhead",
-            Kind::Size(true),
-            "Wire bytes of a packet beyond its payload. Without it, the transport's own: 26 B on InfiniBand, 82 B with RoCE v2 (IBTA, \
-             IEEE 802.3: headers, check sums, preamble and gap).",
-        ),
-        key(
-            "path_choice",
-            Kind::Choice(PATH_CHOICES),
-            "How one of several equal paths is taken. Once for a flow: by a hash of it (ECMP); by the destination (d-mod-k, as \
-             fat-tree tables of InfiniBand do); or dealt in turn at each switch (min-hop tables). By switches, packet by \
-             packet: the shortest queue (adaptive); the same after a pause of the flow only (flowlet); by chance (spray); in \
-             turn (round-robin). Without it, what the transport's switches do: destination on InfiniBand, else hash.",
-        ),
-        key(
-            "qps",
-            Kind::Integer(1, 1024),
-            "Queue pairs over which a transfer is spread, each with a path of its own. Collectives have \
-             NCCL_IB_QPS_PER_CONNECTION.",
-        )
-        .default("1"),
-        key(
-            "flow_control",
-            Kind::Choice(FLOW_CONTROLS),
-            "none: buffers have no bound. pfc: what shares a switch's buffer is paused before it overflows. drop: what finds no \
-             room is lost. credits: nobody sends without room at the other end. Without it, credits on InfiniBand, drop with EFA, \
-             else pfc.",
-        ),
-        key(
-            "rate_control",
-            Kind::Choice(RATE_CONTROLS),
-            "How senders slow down: not at all; a fixed window; DCQCN as published, or as in adapters' firmware; DCTCP; HPCC, with what \
-             packets read in ports; Swift; TIMELY; receivers that grant what may be sent; InfiniBand's FECN/BECN with its table. Without it, none on InfiniBand, swift with EFA, else \
-             dcqcn-firmware.",
-        ),
-        key(
-            "window",
-            Kind::Size(false),
-            "Payload of a queue pair that may be unacknowledged, whatever the rate control allows. Without it, with rate_control fixed \
-             one bandwidth-delay product of the longest path, else no bound.",
-        ),
-        key(
-            "recovery",
-            Kind::Choice(RECOVERIES),
-            "What is done about losses. go-back-n: all from the gap on again. selective: what is missing again; needed where paths \
-             reorder. go-back-0: the whole message again, as the first adapters did. Without it, none with credits, selective \
-             where packets are dropped or reordered, else go-back-n.",
-        ),
-        key("packet_loss", SHARE, "Probability that a data packet is lost on each link of the network.").default("0.0"),
-        key("ack_every", Kind::Integer(1, 4096), "Packets that one acknowledgement covers (assumed).").default("4"),
-        key(
-            "ack_size",
-            Kind::Size(false),
-            "Wire bytes of acknowledgements and notices. Without it, 30 B on InfiniBand, else 86 B (derived: headers with the \
-             4 B of an acknowledgement).",
-        ),
-        key(
-            "reorder",
-            Kind::Integer(1, 1 << 20),
-            "recovery selective: a packet counts as lost once one has come that was sent so many later. Without it, 256 where switches \
-             choose paths packet by packet, else 1 (assumed).",
-        ),
-        key(
-            "rto",
-            Kind::Time,
-            "Time without progress after which a sender goes back. Without it, 67.1 ms (InfiniBand's timeout 14: 4.096 us x 2^14); \
-             acts where something can be lost.",
-        ),
-        key("retries", Kind::Integer(0, 255), "Timeouts in a row after which a sender gives up.").default("7"),
-        key("flowlet_gap", Kind::Time, "path_choice flowlet: the pause after which a new path may be taken (assumed).")
-            .default("50 us"),
-        key(
-            "inputs",
-            Kind::Choice(&["fifo", "round-robin", "head-of-line"]),
-            "How a port of a switch takes turns: by arrival; one packet of each \
-             input in turn; or by arrival where a packet also holds up those behind it in its input, wherever they go (an input \
-             queue without virtual outputs).",
-        )
-        .default("fifo"),
-        key(
-            "control_class",
-            Kind::Choice(&["express", "data"]),
-            "Whether acknowledgements and notices go before all data and are never held, or queue as data do. Pause frames and \
-             credits always go first.",
-        )
-        .default("express"),
-        key("stall_check", Kind::Time, "How often ports that are held are looked through for a circle.")
-            .default("1 ms"),
-        key("ecn", Kind::Table(&ECN), "Marks that tell of congestion."),
-        key("pfc", Kind::Table(&PFC), "flow_control pfc: pauses."),
-        key("buffer", Kind::Table(&BUFFER), "flow_control pfc and drop: the buffer of a switch."),
-        key("credits", Kind::Table(&CREDITS), "flow_control credits: the credits of a link."),
-        key("dcqcn", Kind::Table(&DCQCN), "rate_control dcqcn and dcqcn-firmware."),
-        key("dctcp", Kind::Table(&DCTCP), "rate_control dctcp."),
-        key("hpcc", Kind::Table(&HPCC), "rate_control hpcc."),
-        key("receiver", Kind::Table(&RECEIVER), "rate_control receiver."),
-        key("swift", Kind::Table(&SWIFT), "rate_control swift."),
-        key("timely", Kind::Table(&TIMELY), "rate_control timely."),
-        key("fecn", Kind::Table(&FECN), "rate_control fecn."),
-        key("endpoint", Kind::Table(&ENDPOINT), "The NICs."),
-    ],
+    keys: &KEYS,
+};
+
+const OWN: &[KeySpec] = &[
+    key(
+        "preset",
+        Kind::Named("a catalogue name", "roce-400g"),
+        "A set-up of the transport: its keys hold where this table doesn't set them. `fabricsim catalog NAME` shows them with \
+         sources. Without it, where packets are played: ib-hdr, ib-ndr or ib-xdr, roce-lossless, or efa, by `kind` and the rate \
+         of the NICs' ports.",
+    ),
+    key(
+        "model",
+        Kind::Choice(&["virtual", "packets"]),
+        "virtual: links between NICs queue without bound and lose nothing. packets: every packet is played, with queues, \
+         buffers, marks, pauses, credits and rate control; takes much longer. Without it, packets where a key of this \
+         table is given that has no meaning without them, else virtual.",
+    ),
+    key(
+        "kind",
+        Kind::Choice(TRANSPORTS),
+        "InfiniBand, RoCE v2, AWS EFA, TCP sockets, or GPUDirect-TCPXO. Without it, what the system uses, \
+         else infiniband.",
+    ),
+    key("mtu", Kind::Size(true), "Largest payload of a packet, 256 B to 9000 B. Without it, the transport's own."),
+    key(
+        "packet_overhead",
+        Kind::Size(true),
+        "Wire bytes of a packet beyond its payload. Without it, the transport's own: 26 B on InfiniBand, 82 B with RoCE v2 (IBTA, \
+         IEEE 802.3: headers, check sums, preamble and gap).",
+    ),
+    key(
+        "path_choice",
+        Kind::Choice(PATH_CHOICES),
+        "How one of several equal paths is taken. Once for a flow: by a hash of it (ECMP); by the destination (d-mod-k, as \
+         fat-tree tables of InfiniBand do); or dealt in turn at each switch (min-hop tables). By switches, packet by \
+         packet: the shortest queue (adaptive); the same after a pause of the flow only (flowlet); by chance (spray); in \
+         turn (round-robin). Without it, what the transport's switches do: destination on InfiniBand, else hash.",
+    ),
+    key(
+        "qps",
+        Kind::Integer(1, 1024),
+        "Queue pairs over which a transfer is spread, each with a path of its own. Collectives have \
+         NCCL_IB_QPS_PER_CONNECTION.",
+    )
+    .default("1"),
+    key(
+        "flow_control",
+        Kind::Choice(FLOW_CONTROLS),
+        "none: buffers have no bound. pfc: what shares a switch's buffer is paused before it overflows. drop: what finds no \
+         room is lost. credits: nobody sends without room at the other end. Without it, credits on InfiniBand, drop with EFA, \
+         else pfc.",
+    ),
+    key(
+        "rate_control",
+        Kind::Choice(controls::WORDS),
+        "How senders slow down: not at all; a fixed window; DCQCN as published, or as in adapters' firmware; DCTCP; HPCC, with what \
+         packets read in ports; Swift; TIMELY; receivers that grant what may be sent; InfiniBand's FECN/BECN with its table. Without it, none on InfiniBand, swift with EFA, else \
+         dcqcn-firmware.",
+    ),
+    key(
+        "window",
+        Kind::Size(false),
+        "Payload of a queue pair that may be unacknowledged, whatever the rate control allows. Without it, with rate_control fixed \
+         one bandwidth-delay product of the longest path, else no bound.",
+    ),
+    key(
+        "recovery",
+        Kind::Choice(RECOVERIES),
+        "What is done about losses. go-back-n: all from the gap on again. selective: what is missing again; needed where paths \
+         reorder. go-back-0: the whole message again, as the first adapters did. Without it, none with credits, selective \
+         where packets are dropped or reordered, else go-back-n.",
+    ),
+    key("packet_loss", SHARE, "Probability that a data packet is lost on each link of the network.").default("0.0"),
+    key("ack_every", Kind::Integer(1, 4096), "Packets that one acknowledgement covers (assumed).").default("4"),
+    key(
+        "ack_size",
+        Kind::Size(false),
+        "Wire bytes of acknowledgements and notices. Without it, 30 B on InfiniBand, else 86 B (derived: headers with the \
+         4 B of an acknowledgement).",
+    ),
+    key(
+        "reorder",
+        Kind::Integer(1, 1 << 20),
+        "recovery selective: a packet counts as lost once one has come that was sent so many later. Without it, 256 where switches \
+         choose paths packet by packet, else 1 (assumed).",
+    ),
+    key(
+        "rto",
+        Kind::Time,
+        "Time without progress after which a sender goes back. Without it, 67.1 ms (InfiniBand's timeout 14: 4.096 us x 2^14); \
+         acts where something can be lost.",
+    ),
+    key("retries", Kind::Integer(0, 255), "Timeouts in a row after which a sender gives up.").default("7"),
+    key("flowlet_gap", Kind::Time, "path_choice flowlet: the pause after which a new path may be taken (assumed).")
+        .default("50 us"),
+    key(
+        "inputs",
+        Kind::Choice(&["fifo", "round-robin", "head-of-line"]),
+        "How a port of a switch takes turns: by arrival; one packet of each \
+         input in turn; or by arrival where a packet also holds up those behind it in its input, wherever they go (an input \
+         queue without virtual outputs).",
+    )
+    .default("fifo"),
+    key(
+        "control_class",
+        Kind::Choice(&["express", "data"]),
+        "Whether acknowledgements and notices go before all data and are never held, or queue as data do. Pause frames and \
+         credits always go first.",
+    )
+    .default("express"),
+    key("stall_check", Kind::Time, "How often ports that are held are looked through for a circle.")
+        .default("1 ms"),
+    key("ecn", Kind::Table(&ECN), "Marks that tell of congestion."),
+    key("pfc", Kind::Table(&PFC), "flow_control pfc: pauses."),
+    key("buffer", Kind::Table(&BUFFER), "flow_control pfc and drop: the buffer of a switch."),
+    key("credits", Kind::Table(&CREDITS), "flow_control credits: the credits of a link."),
+    key("endpoint", Kind::Table(&ENDPOINT), "The NICs."),
+];
+
+/// What every transport has, then the tables of controllers.
+static KEYS: [KeySpec; OWN.len() + controls::TABLES.len()] = {
+    let mut keys = [OWN[0]; OWN.len() + controls::TABLES.len()];
+    let mut i = 0;
+    while i < keys.len() {
+        keys[i] = if i < OWN.len() { OWN[i] } else { controls::TABLES[i - OWN.len()] };
+        i += 1;
+    }
+    keys
 };
 
 static ECN: TableSpec = TableSpec {
@@ -280,161 +284,6 @@ static CREDITS: TableSpec = TableSpec {
         key("release", Kind::Time, "From the departure of a packet to the dispatch of its credit (assumed).")
             .default("300 ns"),
         key("packet", Kind::Size(true), "Wire bytes of a flow-control packet (IBTA volume 1).").default("8 B"),
-    ],
-};
-
-static DCQCN: TableSpec = TableSpec {
-    name: "transport.dcqcn",
-    doc: "DCQCN. `set` gives what the other keys do not.",
-    keys: &[
-        key(
-            "set",
-            Kind::Choice(&["paper", "firmware", "simulated"]),
-            "paper: SIGCOMM 2015. firmware: defaults of adapters since ConnectX-4. simulated: HPCC's ns-3, whose increases follow \
-             the line rate. Without it, paper for dcqcn, firmware for dcqcn-firmware.",
-        ),
-        key("alpha_timer", Kind::Time, "K: the period of alpha. paper 55 us, firmware and simulated 1 us."),
-        key("gain", SHARE, "g, the gain of alpha. paper and simulated 1/256, firmware 5/1024."),
-        key("initial_alpha", SHARE, "alpha at the first notice. paper and simulated 1, firmware 1023/1024."),
-        key(
-            "cut_gate",
-            Kind::Time,
-            "dcqcn-firmware: least time between two cuts; 0 is none. firmware and simulated 4 us, paper 0.",
-        ),
-        key(
-            "timer",
-            Kind::Time,
-            "T: the rate rises each such time; 0 is never. paper 55 us, firmware and simulated 300 us.",
-        ),
-        key(
-            "byte_counter",
-            Kind::Size(true),
-            "B: it rises each so many bytes; 0 is never. paper 10 MB, firmware 32767 B, simulated 0.",
-        ),
-        key("threshold", Kind::Integer(0, 1000), "F: rises of fast recovery. paper 5, firmware and simulated 1."),
-        key("additive", Kind::Rate, "R_AI. paper 40 Mb/s, firmware 5 Mb/s, simulated 5 Mb/s for each 25 Gb/s."),
-        key(
-            "hyper",
-            Kind::Rate,
-            "R_HAI. paper 400 Mb/s (assumed), firmware 50 Mb/s, simulated 50 Mb/s for each 25 Gb/s.",
-        ),
-        key("min_rate", Kind::Rate, "The least rate. paper 10 Mb/s (assumed), firmware 1 Mb/s, simulated 100 Mb/s."),
-        key("first_rate", Kind::Rate, "dcqcn-firmware: the most at the first notice. Without it, no bound."),
-        key(
-            "keep_target",
-            Kind::Boolean,
-            "dcqcn-firmware: a cut makes the rate the target only if the timer raised it since the last cut.",
-        )
-        .default("true"),
-        key(
-            "free_alpha",
-            Kind::Boolean,
-            "dcqcn-firmware: alpha moves on a timer that runs freely, and not at each notice.",
-        )
-        .default("true"),
-        key("retime", Kind::Boolean, "A changed rate moves the start of a packet that waits for its turn.")
-            .default("true"),
-    ],
-};
-
-const ADDITIVE_PACKETS: KeySpec =
-    key("additive", Kind::Number(0.0, 1000.0), "Packets that the window grows by in a round trip (papers).");
-
-static DCTCP: TableSpec = TableSpec {
-    name: "transport.dctcp",
-    doc: "DCTCP (SIGCOMM 2010) with a window in bytes.",
-    keys: &[
-        key("gain", SHARE, "g, the gain of the marked share.").default("0.0625"),
-        ADDITIVE_PACKETS.default("1"),
-        key("initial", Kind::Size(false), "Window at the start. Without it, one bandwidth-delay product (assumed)."),
-        key("max", Kind::Size(false), "Largest window. Without it, four times the initial one (assumed)."),
-    ],
-};
-
-static HPCC: TableSpec = TableSpec {
-    name: "transport.hpcc",
-    doc: "HPCC (SIGCOMM 2019): a window by what each packet reads in the ports that it leaves.",
-    keys: &[
-        key("utilisation", SHARE, "eta: the utilisation aimed at (paper).").default("0.95"),
-        key("stages", Kind::Integer(0, 255), "Round trips of additive increase before a multiplicative one (paper).")
-            .default("5"),
-        key(
-            "additive",
-            Kind::Size(false),
-            "Added to the window at each update. Without it, the paper's rule for 100 flows: a bandwidth-delay product x (1 - eta) / \
-             100 (assumed).",
-        ),
-    ],
-};
-
-static RECEIVER: TableSpec = TableSpec {
-    name: "transport.receiver",
-    doc: "Admission by receivers: senders ask, and each receiver grants in turn to all that have asked.",
-    keys: &[
-        key(
-            "budget",
-            Kind::Size(false),
-            "Payload that a receiver has granted and not received. Without it, 1.5 bandwidth-delay products (assumed).",
-        ),
-        key("unit", Kind::Size(false), "Payload of a grant. Without it, one packet (assumed)."),
-        key("unasked", Kind::Size(true), "Payload that may be sent before the first grant (assumed).").default("0 B"),
-    ],
-};
-
-static SWIFT: TableSpec = TableSpec {
-    name: "transport.swift",
-    doc: "Swift (SIGCOMM 2020): a window by the delay of round trips.",
-    keys: &[
-        key("base_target", Kind::Time, "Target of a round trip before hops and flows are added (assumed).")
-            .default("25 us"),
-        key("per_hop", Kind::Time, "Added for each hop (assumed).").default("2 us"),
-        key("flow_range", Kind::Time, "The most that is added for small windows; 0 is nothing (assumed).")
-            .default("125 us"),
-        ADDITIVE_PACKETS.default("1"),
-        key("beta", SHARE, "Share of the excess delay that a cut takes (paper).").default("0.8"),
-        key("largest_cut", SHARE, "The largest cut (paper).").default("0.5"),
-        key(
-            "max",
-            Kind::Integer(1, 1 << 20),
-            "Largest window, packets. Without it, two bandwidth-delay products (assumed).",
-        ),
-    ],
-};
-
-static TIMELY: TableSpec = TableSpec {
-    name: "transport.timely",
-    doc: "TIMELY (SIGCOMM 2015): a rate by the gradient of round trips.",
-    keys: &[
-        key("low", Kind::Time, "Below it the rate rises (paper).").default("50 us"),
-        key("high", Kind::Time, "Above it the rate falls (paper).").default("500 us"),
-        key("min_rtt", Kind::Time, "What gradients are divided by (paper).").default("20 us"),
-        key("gain", SHARE, "Gain of the mean of differences (CoNEXT 2016).").default("0.875"),
-        key("beta", SHARE, "Share that a cut takes (paper).").default("0.8"),
-        key("additive", Kind::Rate, "A step of a rise (paper).").default("10 Mb/s"),
-        key("segment", Kind::Size(false), "Bytes between samples (paper).").default("16 KiB"),
-        key("min_rate", Kind::Rate, "The least rate (assumed).").default("10 Mb/s"),
-    ],
-};
-
-static FECN: TableSpec = TableSpec {
-    name: "transport.fecn",
-    doc: "InfiniBand's congestion control (annex A10): notices move an index up a table of delays, a timer moves it down.",
-    keys: &[
-        key(
-            "entries",
-            Kind::Integer(1, 16_384),
-            "Entries of the table, each an eighth of a packet time longer than the one before (assumed).",
-        )
-        .default("128"),
-        key("increase", Kind::Integer(1, 255), "CCTI_Increase: added to the index by a notice (assumed).").default("1"),
-        key(
-            "timer",
-            Kind::Integer(0, 65_535),
-            "CCTI_Timer: the index falls by one each so many 1.024 us; 0 is never (assumed).",
-        )
-        .default("150"),
-        key("min", Kind::Integer(0, 255), "CCTI_Min: the least index.").default("0"),
-        key("limit", Kind::Integer(0, 16_383), "CCTI_Limit: the largest index. Without it, the table's last."),
     ],
 };
 

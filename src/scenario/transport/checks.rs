@@ -1,12 +1,12 @@
 //! Whether the settings of packets fit together, and which of them have no effect.
 
-use sim_core::net::spec::{Control, FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
-use sim_core::rate_control::RateSpec;
+use sim_core::net::spec::{Control as Controls, FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
 use sim_core::units::Bytes;
 use sim_topology::Places;
 
 use super::super::transport_preset;
 use super::super::tree::{Entry, Node, Table, Value};
+use super::controls::{Control, Odd};
 use super::queues::{self, MOST_CREDIT};
 use super::{Packets, WITHOUT};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -36,7 +36,7 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         );
     }
     let lossy = matches!(packets.flow_control, FlowControlSpec::Shared(_)) && !packets.class.lossless;
-    if packets.grants.is_some() && packets.control != Control::Express && (lossy || packets.watchdog.is_some()) {
+    if packets.grants.is_some() && packets.control != Controls::Express && (lossy || packets.watchdog.is_some()) {
         let fault = Diagnostic::new(Code::GrantsDropped, "asks and grants may be dropped, and are not sent again");
         let label = "they wait as data do, which switches may drop".to_owned();
         out.push(at("control_class", fault, label).help("control_class = \"express\""));
@@ -46,12 +46,9 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         let label = "messages that lose a packet never arrive".to_owned();
         out.push(at("recovery", fault, label).help("recovery = \"selective\""));
     }
-    if let RateSpec::Timely(timely) = &packets.rate
-        && timely.low > timely.high
-    {
-        let fault = Diagnostic::new(Code::BadThresholds, "`timely.low` is above `timely.high`");
-        let key = if node(table, "timely.low").is_some() { "timely.low" } else { "timely.high" };
-        out.push(at(key, fault, format!("low is {}, and high is {}", timely.low, timely.high)));
+    if let Some(Odd { low, high, label }) = (Control::of(packets.rate_control_name).odd)(&packets.rate) {
+        let fault = Diagnostic::new(Code::BadThresholds, format!("`{low}` is above `{high}`"));
+        out.push(at(if node(table, low).is_some() { low } else { high }, fault, label));
     }
     if let Some(drain) = &packets.drain
         && drain.xon > drain.xoff
@@ -59,12 +56,6 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         let fault = Diagnostic::new(Code::BadThresholds, "`endpoint.rx_xon` is above `endpoint.rx_xoff`");
         let label = format!("{}, and rx_xoff is {}", drain.xon, drain.xoff);
         out.push(at("endpoint.rx_xon", fault, label).help("rx_xon is where the port may go on, below rx_xoff"));
-    }
-    if let RateSpec::Fecn(fecn) = &packets.rate
-        && u16::from(fecn.min) > fecn.limit
-    {
-        let fault = Diagnostic::new(Code::BadThresholds, "`fecn.min` is above `fecn.limit`");
-        out.push(at("fecn.min", fault, format!("{} and {}", fecn.min, fecn.limit)));
     }
 }
 
@@ -81,7 +72,7 @@ fn node<'a>(table: &'a Table, key: &str) -> Option<&'a Node> {
 type At<'a> = dyn Fn(&str, Diagnostic, String) -> Diagnostic + 'a;
 
 fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
-    let hears = matches!(packets.rate_control_name, "dcqcn" | "dcqcn-firmware" | "dctcp" | "fecn");
+    let facts = packets.rate.facts();
     match packets.class.marking {
         Marking::Red { kmin, kmax, .. } if kmin > kmax => {
             let fault = Diagnostic::new(Code::BadThresholds, "`ecn.kmin` is above `ecn.kmax`");
@@ -89,14 +80,14 @@ fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
                 at("ecn.kmin", fault, format!("{kmin} B, and kmax is {kmax} B")).help("kmin is where marks begin"),
             );
         }
-        Marking::Off if hears => {
+        Marking::Off if facts.hears_marks => {
             let message = format!("`{}` waits for marks, and nothing marks", packets.rate_control_name);
             let fault = Diagnostic::new(Code::DeafControl, message);
             out.push(at("ecn.marking", fault, "no queue marks".to_owned()).help("[transport.ecn] marking = \"red\""));
         }
         _ => {}
     }
-    let deaf = matches!(packets.rate_control_name, "none" | "fixed") && packets.flow.window == u64::MAX;
+    let deaf = !facts.slows_down && packets.flow.window == u64::MAX;
     if packets.flow_control_name == "drop" && deaf {
         let fault = Diagnostic::new(Code::Unprotected, "packets are dropped, and nothing slows senders down");
         let label = "neither pauses, nor a rate control that hears marks or delays".to_owned();

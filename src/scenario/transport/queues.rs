@@ -6,6 +6,7 @@ use sim_core::net::spec::{
 use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::Fabric;
 
+use super::controls::Control;
 use super::reach::Reach;
 use super::reader::Reader;
 
@@ -17,17 +18,12 @@ pub(super) const MOST_CREDIT: Bytes = Bytes::kib(128);
 /// The class of data.
 pub(super) fn class(
     reader: &mut Reader<'_, '_>,
-    rate_control: &str,
+    control: &Control,
     flow_control: &str,
     reach: &Reach,
 ) -> Option<ClassSpec> {
     let mut ecn = reader.inside("ecn");
-    let usual = match rate_control {
-        "dcqcn" | "dcqcn-firmware" => "red",
-        "dctcp" => "step",
-        "fecn" => "root",
-        _ => "off",
-    };
+    let usual = control.marks.map_or("off", |marks| marks.marking);
     let at = |word: &str| if word == "dequeue" { MarkAt::Dequeue } else { MarkAt::Enqueue };
     // A twentieth of a bit time more or less: rates are counted in bytes.
     let per_gbit = |bytes: u64| Bytes::new(bytes * 8 * (reach.nic.get() / 1_000_000) / 1_000);

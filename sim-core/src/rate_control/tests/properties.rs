@@ -153,7 +153,7 @@ proptest! {
                 // Swift's least is 0.001 packets in the longest round trip here.
                 let least = if matches!(flow, AnyRateControl::Swift(_)) { 37_000 } else { 125_000 };
                 prop_assert!(pace <= Rate::bytes_per_sec(least).ps_per_byte(), "{flow:?}");
-                prop_assert!(flow.window() > 0 || matches!(flow, AnyRateControl::Receiver(_)), "{flow:?}");
+                prop_assert!(flow.window() > 0 || flow.facts().asks_for_grants, "{flow:?}");
                 prop_assert!(flow.next_timer() > now);
                 if let AnyRateControl::Dcqcn(flow) = &flow {
                     prop_assert!(flow.target() >= flow.rate() && flow.alpha(now) <= Fraction::ONE);
@@ -225,5 +225,45 @@ proptest! {
         let exact = (1.0 - g as f64 / 1024.0).powi(n as i32);
         let got = rest.power(n).as_f64();
         prop_assert!(got <= exact + 1e-15 && exact - got < 2e-8, "{got} for {exact}");
+    }
+}
+
+/// Pace and window after twenty packets, each acknowledged a round trip later, as `hear` has it told.
+fn heard(mut flow: AnyRateControl, hear: impl Fn(&mut AnyRateControl, Time, Ack<'_>)) -> (u64, u64) {
+    let mut now = Time::ZERO;
+    flow.start(now);
+    flow.on_grant(now, 1 << 20);
+    for _ in 0..20 {
+        now += Span::from_us(50);
+        run(&mut flow, now);
+        flow.on_send(now, 4178);
+        now += Span::from_us(8);
+        run(&mut flow, now);
+        hear(&mut flow, now, Ack { bytes: 4096, packets: 1, rtt: Span::from_us(8), ..Ack::default() });
+    }
+    (flow.pace().cost(crate::units::Bytes::mib(1)).as_ps(), flow.window())
+}
+
+/// Controllers say themselves what they go by; it shows in what they do.
+#[test]
+fn facts_are_true() {
+    for flow in all(Rate::gbit(100)) {
+        let facts = flow.facts();
+        let plain = heard(flow.clone(), |flow, now, ack| flow.on_ack(now, &ack));
+        let marked = heard(flow.clone(), |flow, now, ack| {
+            flow.on_notice(now);
+            flow.on_ack(now, &Ack { marked: 1, ..ack });
+        });
+        assert_eq!(plain != marked, facts.hears_marks, "{flow:?}");
+        let full = HopTelemetry { queue: 1 << 20, sent: 0, at: Time::ZERO, rate: Rate::gbit(100) };
+        let read = heard(flow.clone(), |flow, now, ack| {
+            let hop = [HopTelemetry { sent: now.as_ps() / 80, at: now, ..full }];
+            flow.on_ack(now, &Ack { telemetry: &hop, ..ack });
+        });
+        assert_eq!(plain != read, facts.reads_telemetry, "{flow:?}");
+        let late = heard(flow.clone(), |flow, now, ack| flow.on_ack(now, &Ack { rtt: Span::from_us(900), ..ack }));
+        let moves = plain != late || plain != marked || plain != read || facts.asks_for_grants;
+        assert_eq!(moves, facts.slows_down, "{flow:?}");
+        assert_eq!(flow.window() == 0, facts.asks_for_grants, "{flow:?}");
     }
 }
