@@ -43,6 +43,16 @@ pub(super) struct Feed {
     pieces: VecDeque<Piece>,
 }
 
+impl Piece {
+    /// When packet `psn`, which ends in it, is there.
+    fn there(&self, psn: u32, mtu: u32) -> Time {
+        let upto = (u64::from(psn - self.first + 1) * u64::from(mtu)).min(self.total);
+        let after = u128::from(upto.saturating_sub(self.before)) * u128::from(self.slope);
+        let at = Time::from_ps(self.head.as_ps().saturating_add(u64::try_from(after >> 32).unwrap_or(u64::MAX)));
+        at.min(self.tail)
+    }
+}
+
 impl Net {
     /// From now on the messages of a queue pair come by [`ask`](Self::ask) and [`read`](Self::read); of what was asked for at most
     /// `room` bytes are not sent, beside the piece that was asked for last. What it delivers is passed on packet by packet if it
@@ -131,10 +141,24 @@ impl Net {
         }
         // A piece may hold no end of a packet.
         let piece = feed.pieces.iter().find(|piece| piece.end > state.nxt)?;
-        let upto = (u64::from(state.nxt - piece.first + 1) * u64::from(self.spec.mtu)).min(piece.total);
-        let after = u128::from(upto.saturating_sub(piece.before)) * u128::from(piece.slope);
-        let at = Time::from_ps(piece.head.as_ps().saturating_add(u64::try_from(after >> 32).unwrap_or(u64::MAX)));
-        Some(at.min(piece.tail))
+        Some(piece.there(state.nxt, self.spec.mtu))
+    }
+
+    /// Packets before it are there or have been told of.
+    pub(super) fn told_upto(&self, qp: u32) -> u32 {
+        let last = self.feeds.get(qp as usize).and_then(|feed| feed.pieces.back());
+        last.map_or(self.qps[qp as usize].readable, |piece| piece.end)
+    }
+
+    /// When the last of the next `packets` packets is there.
+    pub(super) fn tail_of_unit(&self, qp: u32, packets: u32, now: Time) -> Time {
+        let state = &self.qps[qp as usize];
+        let last = state.nxt + packets;
+        if !state.fed || last <= state.readable {
+            return now;
+        }
+        let pieces = &self.feeds[qp as usize].pieces;
+        pieces.iter().find(|piece| piece.end >= last).map_or(now, |piece| piece.there(last - 1, self.spec.mtu).max(now))
     }
 
     /// So many bytes of what was read have left for the first time.

@@ -57,6 +57,7 @@ impl Net {
                 flags: 0,
                 left: hops,
                 marked: 0,
+                packets: 1,
             });
             self.send_off(self.routes[at as usize], slot, now, s);
         }

@@ -31,6 +31,7 @@ mod signals;
 pub mod spec;
 mod stall;
 mod telemetry;
+pub mod unit;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -156,8 +157,8 @@ pub enum SpecError {
         "asks and grants would wait as packets of class {0}, which may be dropped, and are not sent again: let control packets go before all data"
     )]
     GrantsDropped(u8),
-    /// Packets that move as one are not played yet.
-    #[error("units of {0} packets: only single ones are played")]
+    /// Units of no packet, or of too many.
+    #[error("units of {0} packets; they may be of 1 to {most}", most = spec::MOST_PACKETS)]
     Grain(u32),
     /// A class that is not there.
     #[error("there is no class {0}")]

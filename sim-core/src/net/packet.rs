@@ -32,8 +32,10 @@ pub(super) const RESENT: u8 = 2;
 pub(super) const CHOSEN: u8 = 4;
 /// It fills its sender's window: no other follows before an acknowledgement.
 pub(super) const LAST: u8 = 8;
+/// The room that it would take at the endpoint where it ends is given back already.
+pub(super) const FREED: u8 = 16;
 
-/// A packet.
+/// A packet, or a unit of several of one message, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     /// The next one in its list: a queue, a wire or the free list.
@@ -54,8 +56,11 @@ pub(super) struct Packet {
     pub(super) flags: u8,
     /// Links it has still to cross.
     pub(super) left: u8,
-    /// Of an acknowledgement: how many of the packets that it is the first to cover were marked.
+    /// Of an acknowledgement: how many of the packets that it is the first to cover were marked. Of a unit of several: how many
+    /// of them are.
     pub(super) marked: u16,
+    /// Packets that move as one, `psn` being the first; all but the last are full.
+    pub(super) packets: u8,
 }
 
 /// All packets that are queued or on a wire.

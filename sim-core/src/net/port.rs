@@ -1,7 +1,7 @@
 //! Ports: arrivals, services, the lane of control packets, and the wire.
 
 use super::flow_control::{Admit, Place};
-use super::packet::{Kind, List, MARKED, NONE};
+use super::packet::{FREED, Kind, List, MARKED, NONE};
 use super::spec::{Control, MarkAt, Marking, NetSpec};
 use super::{Net, SERVICE, Schedule, marking, word};
 use crate::event::Phase;
@@ -31,6 +31,12 @@ pub(super) struct Port {
     pub(super) endpoint: bool,
     /// Its link ends at an endpoint.
     pub(super) last: bool,
+    /// What is on its wire may arrive in another order than it left: units are told of with their tails.
+    pub(super) sorted: bool,
+    /// The packet in service was part of a unit whose rest is in front of its queue.
+    pub(super) part: bool,
+    /// The packet in service is a unit of several.
+    pub(super) unit: bool,
     pub(super) pipe: List,
     pub(super) twin: u32,
     pub(super) near: u32,
@@ -50,29 +56,37 @@ pub(super) struct Port {
     pub(super) until_loss: u32,
     /// Wire bytes of control packets that went before all others.
     pub(super) control: u64,
+    /// Where units are on the wire: until when it is taken by what has slipped in between their packets.
+    pub(super) between: Time,
 }
 
 impl Port {
     pub(super) fn new(spec: &NetSpec, link: usize) -> Self {
         let port = &spec.ports[link];
         let cost = port.rate.ps_per_byte();
+        let full = cost.cost(Bytes::new(u64::from(spec.mtu + spec.overhead)));
         let hold = match port.forwarding {
             Forwarding::CutThrough { header } => cost.cost(header),
-            Forwarding::StoreAndForward | Forwarding::Relay => Span::from_ps(u64::MAX),
+            // One packet, however many move as one.
+            Forwarding::StoreAndForward | Forwarding::Relay => full,
         };
+        let last = spec.endpoints[port.far as usize];
         Self {
             free: Time::ZERO,
             done: Time::MAX,
             cost,
             latency: port.latency,
             hold,
-            full: cost.cost(Bytes::new(u64::from(spec.mtu + spec.overhead))),
+            full,
             from: NONE,
             wire: 0,
             class: 0,
             scheduled: false,
             endpoint: spec.endpoints[port.near as usize],
-            last: spec.endpoints[port.far as usize],
+            last,
+            sorted: last && spec.grain > 1,
+            part: false,
+            unit: false,
             pipe: List::default(),
             twin: port.twin,
             near: port.near,
@@ -85,6 +99,7 @@ impl Port {
             loses: port.lose_every != 0 || port.lose_per_2_32 != 0,
             until_loss: port.lose_every,
             control: 0,
+            between: Time::ZERO,
         }
     }
 
@@ -108,12 +123,18 @@ impl Net {
         let start = now.max(port.free);
         let free = start + cost;
         port.free = free;
-        packet.tail = free.max(packet.tail + held) + port.latency;
+        let held_last = if packet.packets == 1 { held } else { port.hold.min(port.last_of(packet, self.spec.full())) };
+        packet.tail = free.max(packet.tail + held_last) + port.latency;
         packet.at += 1;
         packet.left -= 1;
         packet.from = link;
         packet.next = NONE;
         let at = if port.last { packet.tail } else { start + (held + port.latency) };
+        if port.sorted {
+            self.slip_in(link, slot);
+            s.at(at, word(Phase::Arrival, link, 0));
+            return free;
+        }
         let tail = core::mem::replace(&mut port.pipe.tail, slot);
         if port.pipe.head == NONE {
             port.pipe.head = slot;
@@ -128,8 +149,13 @@ impl Net {
     #[inline]
     pub(super) fn express(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) {
         self.totals.control_hops += 1;
-        self.ports[link as usize].control += u64::from(self.packets[slot].wire);
-        self.cross(link, slot, now, s);
+        let port = &mut self.ports[link as usize];
+        port.control += u64::from(self.packets[slot].wire);
+        if port.carries_unit(now) {
+            self.cross_between(link, slot, now, s);
+        } else {
+            self.cross(link, slot, now, s);
+        }
     }
 
     /// A control packet sets out from an endpoint.
@@ -174,14 +200,28 @@ impl Net {
             return;
         }
         let place = Place { node: port.far, from: link, class };
-        if port.loses && kind == Kind::Data && self.is_lost(link, class) {
-            // Its room at the far end was taken when it left, and is free again.
-            self.free_unseen(place, wire, now, s);
-            self.packets.give(slot);
-            return;
+        if port.loses && kind == Kind::Data {
+            if self.packets[slot].packets > 1 {
+                self.lose_of_unit(slot, link, place, now, s);
+                return;
+            }
+            if self.is_lost(link, class) {
+                // Its room at the far end was taken when it left, and is free again.
+                self.free_unseen(place, wire, now, s);
+                self.packets.give(slot);
+                return;
+            }
         }
+        self.arrived(slot, place, now, s);
+    }
+
+    /// A packet has come over the wire of a link.
+    #[inline]
+    pub(super) fn arrived(&mut self, slot: u32, place: Place, now: Time, s: &mut impl Schedule) {
+        let packet = &self.packets[slot];
+        let (kind, left, wire, flags) = (packet.kind, packet.left, packet.wire, packet.flags);
         if left == 0 {
-            if self.scheme.counts_endpoints() {
+            if self.scheme.counts_endpoints() && flags & FREED == 0 {
                 self.free_unseen(place, wire, now, s);
             }
             if kind == Kind::Data {
@@ -196,7 +236,7 @@ impl Net {
 
     /// Whether the wire loses a packet.
     #[cold]
-    fn is_lost(&mut self, link: u32, class: u8) -> bool {
+    pub(super) fn is_lost(&mut self, link: u32, class: u8) -> bool {
         let port = &mut self.ports[link as usize];
         let spec = &self.spec.ports[link as usize];
         let mut lost = false;
@@ -221,7 +261,7 @@ impl Net {
     }
 
     /// A packet that takes no room at a node gives back what it took in the port's view.
-    fn free_unseen(&mut self, place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
+    pub(super) fn free_unseen(&mut self, place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
         if self.scheme.counts_endpoints() {
             let _ = self.scheme.admit(place, wire, 0);
             if let Some(signal) = self.scheme.release(place, wire) {
@@ -237,10 +277,14 @@ impl Net {
         let at = self.queue_at(next, place.class);
         let depth = self.queues[at].bytes;
         if self.ports[next as usize].given_up >> place.class & 1 != 0 {
-            self.totals.watchdog_drops += 1;
-            self.counters[at].watchdog_drops += 1;
+            self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
+            self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.free_unseen(place, wire, now, s);
             self.packets.give(slot);
+            return;
+        }
+        if self.packets[slot].packets > 1 {
+            self.enter_unit(slot, (next, at), place, now, s);
             return;
         }
         match self.scheme.admit(place, wire, depth) {
@@ -255,9 +299,23 @@ impl Net {
                 return;
             }
         }
+        self.line_up(slot, (next, at), place, now, s);
+    }
+
+    /// A packet that has room joins the queue of its next port, or the line of its input.
+    #[inline]
+    pub(super) fn line_up(
+        &mut self,
+        slot: u32,
+        (next, at): (u32, usize),
+        place: Place,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
         if self.inputs.waits(place, slot, &mut self.packets) {
             return;
         }
+        let wire = self.packets[slot].wire;
         self.join(next, at, slot, place, wire, now);
         self.kick(next, now, s);
     }
@@ -267,12 +325,18 @@ impl Net {
     fn join(&mut self, next: u32, at: usize, slot: u32, place: Place, wire: u32, now: Time) {
         let depth = self.queues[at].bytes;
         if let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking {
-            self.mark(slot, next, place.class, depth, true);
+            if self.packets[slot].packets == 1 {
+                self.mark(slot, next, place.class, depth, true);
+            } else {
+                self.mark_unit_that_comes(slot, next, place, depth);
+            }
         }
+        // A unit's first packet leaves a port that sends as fast as the last one comes.
+        let most = if self.packets[slot].packets == 1 { wire } else { self.most_of_unit(slot, next, place) };
         let queue = &mut self.queues[at];
         queue.tally.pass(depth, now, &mut self.histograms[at]);
         queue.bytes = depth + u64::from(wire);
-        queue.tally.peak = queue.tally.peak.max(queue.bytes);
+        queue.tally.peak = queue.tally.peak.max(depth + u64::from(most));
         queue.packets += 1;
         self.inputs.push(queue, next, place, slot, &mut self.packets);
         self.ports[next as usize].ready |= 1 << place.class;
@@ -289,8 +353,8 @@ impl Net {
                 self.kick(next, now, s);
                 return;
             }
-            self.totals.watchdog_drops += 1;
-            self.counters[at].watchdog_drops += 1;
+            self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
+            self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.packets.give(slot);
             if let Some(signal) = self.scheme.release(place, wire) {
                 self.tell(signal, now, s);
@@ -348,7 +412,8 @@ impl Net {
         {
             self.tell(signal, now, s);
         }
-        if self.inputs.block() {
+        // The rest of a unit is still the first of its line.
+        if self.inputs.block() && !self.ports[link as usize].part {
             self.advance(place, now, s);
         }
     }
@@ -377,26 +442,33 @@ impl Net {
             return;
         };
         let at = self.queue_at(link, class);
-        if self.scheme.counts_endpoints() && !self.is_credited(link, class, at, now, s) {
-            // Another class may still go.
-            self.serve(link, now, s);
-            return;
+        let mut most = u32::MAX;
+        if self.scheme.counts_endpoints() {
+            most = self.is_credited(link, class, at, now, s);
+            if most == 0 {
+                // Another class may still go.
+                self.serve(link, now, s);
+                return;
+            }
         }
         let slot = if !endpoint {
-            self.dequeue(link, class, at, now)
+            self.dequeue(link, class, at, most, now)
         } else if self.queues[at].own.head == NONE {
-            self.next_packet(link, class, now, s)
+            self.next_packet(link, class, most, now, s)
         } else {
             self.next_control(link, class, at)
         };
         let packet = &self.packets[slot];
-        let (from, wire) = (packet.from, packet.wire);
+        let (from, wire, packets) = (packet.from, packet.wire, packet.packets);
         if packet.kind != Kind::Data {
             self.control_queued += 1;
             self.counters[at].queued_control += 1;
             self.counters[at].queued_control_bytes += u64::from(wire);
         }
-        if from != NONE && self.scheme.frees_at_start() {
+        let mut held = wire;
+        if packets > 1 {
+            held = self.free_unit(slot, link, Place { node: near, from, class }, now, s);
+        } else if from != NONE && self.scheme.frees_at_start() {
             let place = Place { node: near, from, class };
             if let Some(signal) = self.scheme.release(place, wire) {
                 self.tell(signal, now, s);
@@ -407,35 +479,43 @@ impl Net {
         }
         let tally = &mut self.queues[at].tally;
         tally.bytes += u64::from(wire);
-        tally.packets += 1;
+        tally.packets += u64::from(packets);
         let free = self.cross(link, slot, now, s);
         let port = &mut self.ports[link as usize];
         port.from = from;
-        port.wire = wire;
+        port.wire = held;
+        port.unit = packets > 1;
         port.class = class;
         port.done = free;
         port.scheduled = true;
         s.at(free, word(Phase::Port, link, SERVICE));
     }
 
-    /// Whether the packet in front of a class may leave for the buffer behind the port; if so, it is taken to leave.
-    fn is_credited(&mut self, link: u32, class: u8, at: usize, now: Time, s: &mut impl Schedule) -> bool {
-        let wire = self.head_wire(link, class);
+    /// How many bytes of the packet, or unit, in front of a class may leave for the buffer behind the port: these are taken to
+    /// leave. None, if not one packet may.
+    fn is_credited(&mut self, link: u32, class: u8, at: usize, now: Time, s: &mut impl Schedule) -> u32 {
+        let unit = self.head_wire(link, class);
+        let wire = unit.min(self.spec.full());
         if self.scheme.may_send(link, class, wire) || self.catch_up(link, class, wire, now, s) {
+            let wire = if unit > wire { self.credited_of_unit(link, class, unit, now) } else { wire };
             self.scheme.depart(link, class, wire);
-            return true;
+            return wire;
         }
         self.ports[link as usize].stopped |= 1 << class;
         self.counters[at].waits += 1;
         self.held(link, class, now, s);
-        false
+        0
     }
 
-    /// Takes the packet whose turn it is out of a queue.
+    /// Takes the packet whose turn it is out of a queue, or so many bytes of a unit as may leave at `most`.
     #[inline]
-    pub(super) fn dequeue(&mut self, link: u32, class: u8, at: usize, now: Time) -> u32 {
+    pub(super) fn dequeue(&mut self, link: u32, class: u8, at: usize, most: u32, now: Time) -> u32 {
         let queue = &mut self.queues[at];
         queue.tally.pass(queue.bytes, now, &mut self.histograms[at]);
+        self.ports[link as usize].part = false;
+        if most != u32::MAX && self.packets[self.inputs.peek(queue)].wire > most {
+            return self.dequeue_part(link, class, at, most, now);
+        }
         let slot = self.inputs.pop(queue, &self.packets);
         queue.bytes -= u64::from(self.packets[slot].wire);
         queue.packets -= 1;
@@ -443,6 +523,17 @@ impl Net {
         if queue.packets == 0 {
             queue.deficit = 0;
             self.ports[link as usize].ready &= !(1 << class);
+        }
+        self.mark_at_dequeue(link, class, at, slot, left, now);
+        slot
+    }
+
+    /// A packet leaves `left` bytes behind.
+    #[inline]
+    pub(super) fn mark_at_dequeue(&mut self, link: u32, class: u8, at: usize, slot: u32, left: u64, now: Time) {
+        if self.packets[slot].packets > 1 {
+            self.mark_unit_that_leaves(slot, link, class, at, left, now);
+            return;
         }
         match self.spec.classes[class as usize].marking {
             Marking::Red { at: MarkAt::Dequeue, kmin, .. } if left > u64::from(kmin) => {
@@ -454,6 +545,5 @@ impl Net {
             }
             Marking::Red { .. } | Marking::Off => {}
         }
-        slot
     }
 }

@@ -80,6 +80,8 @@ pub(super) struct Qp {
     /// One past the last packet of the message that is being sent, and wire bytes of that packet.
     pub(super) cut: u32,
     pub(super) cut_wire: u32,
+    /// The most packets of that message that move as one.
+    pub(super) unit: u8,
     /// The last packet: when it began to leave, and its wire bytes.
     pub(super) last_start: Time,
     pub(super) last_wire: u32,
@@ -172,6 +174,7 @@ impl Net {
             to_ask: 0,
             cut: 0,
             cut_wire: 0,
+            unit: 1,
             last_start: Time::ZERO,
             last_wire: 0,
             armed: Time::MAX,
@@ -243,6 +246,10 @@ impl Net {
         if let Some(message) = messages.queue.get(messages.sending) {
             state.cut = message.end;
             state.cut_wire = message.last + self.spec.overhead;
+            if self.spec.grain > 1 {
+                let share = (message.end - message.first) / self.spec.least_units.max(1);
+                state.unit = share.clamp(1, self.spec.grain) as u8;
+            }
         } else {
             state.cut = state.end;
         }

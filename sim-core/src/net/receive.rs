@@ -1,6 +1,6 @@
 //! The receiving end, and what comes back from it: acknowledgements, reports of gaps, notices.
 
-use super::packet::{Kind, LAST, MARKED, NONE, Packet};
+use super::packet::{Kind, LAST, NONE, Packet};
 use super::qp::State;
 use super::spec::{Notice, Recovery};
 use super::{Effect, NOTICE, Net, Schedule, word};
@@ -9,24 +9,59 @@ use crate::rate_control::{Ack, HopTelemetry, RateControl as _};
 use crate::units::Time;
 
 impl Net {
-    /// A data packet is at its endpoint.
+    /// A data packet is at its endpoint, or a unit of several with its tail.
     #[inline]
     pub(super) fn data_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
-        let Packet { qp, psn, flags, sent, wire, .. } = self.packets[slot];
-        let payload = wire - self.spec.overhead;
+        let packet = self.packets[slot];
+        let Packet { qp, psn, flags, sent, wire, packets, .. } = packet;
+        let payload = wire - u32::from(packets) * self.spec.overhead;
         if self.telemetry.on {
             self.telemetry.arrived(slot, qp);
         }
         self.packets.give(slot);
-        let marked = flags & MARKED != 0;
-        if marked {
+        let marks = packet.marks();
+        if marks > 0 {
             self.notice(qp, now, s);
         }
+        if packets > 1 && !self.comes_in_order(qp, psn) {
+            // Some may be there, or some before them missing: each on its own.
+            for number in 0..u32::from(packets) {
+                let last = number + 1 == u32::from(packets);
+                let payload = if last { payload - (u32::from(packets) - 1) * self.spec.mtu } else { self.spec.mtu };
+                let flags = if last { flags } else { flags & !LAST };
+                self.run_arrived(qp, (psn + number, 1), u32::from(number < marks), flags, payload, sent, now, s);
+            }
+            return;
+        }
+        self.run_arrived(qp, (psn, u32::from(packets)), marks, flags, payload, sent, now, s);
+    }
+
+    /// Whether a unit that begins with `psn` is what the receiver waits for, and nothing of it is there.
+    #[cold]
+    fn comes_in_order(&self, qp: u32, psn: u32) -> bool {
+        let state = &self.qps[qp as usize];
+        psn == state.expected && psn >= state.taken && self.messages[qp as usize].seen.is_empty()
+    }
+
+    /// Packets of one message from `psn` on, one after the other, are at their endpoint.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
+    fn run_arrived(
+        &mut self,
+        qp: u32,
+        (psn, packets): (u32, u32),
+        marks: u32,
+        flags: u8,
+        payload: u32,
+        sent: Time,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
         let messages = &mut self.messages[qp as usize];
         let state = &mut self.qps[qp as usize];
         self.observer.progress = now;
-        state.outcome.marked += u64::from(marked);
-        state.outcome.arrived += 1;
+        state.outcome.marked += u64::from(marks);
+        state.outcome.arrived += u64::from(packets);
         state.waited_for |= flags & LAST != 0;
         if psn < state.expected
             && state.how.recovery == Recovery::GoBack0
@@ -40,7 +75,7 @@ impl Net {
         let (mut complete, mut fresh) = (0u16, false);
         if psn == expected {
             state.gap = false;
-            state.expected += 1;
+            state.expected += packets;
             if !messages.seen.is_empty() {
                 messages.seen.pop_front();
                 while messages.seen.front().copied().unwrap_or(false) {
@@ -111,7 +146,7 @@ impl Net {
         let state = &mut self.qps[qp as usize];
         // A packet that fills a gap stands for those that waited behind it.
         state.owed += (state.expected - expected).max(1);
-        state.owed_marked += u32::from(marked);
+        state.owed_marked += marks;
         if state.owed >= state.how.ack_every || state.waited_for || complete > 0 || psn < expected {
             let marked = u16::try_from(state.owed_marked).unwrap_or(u16::MAX);
             let upto = state.expected;
@@ -157,8 +192,22 @@ impl Net {
             self.counters[first + usize::from(class)].notices += 1;
         }
         let wire = self.spec.control_size;
-        let packet =
-            Packet { next: NONE, qp, psn, at, tail: now, sent, from: NONE, wire, kind, class, flags: 0, left, marked };
+        let packet = Packet {
+            next: NONE,
+            qp,
+            psn,
+            at,
+            tail: now,
+            sent,
+            from: NONE,
+            wire,
+            kind,
+            class,
+            flags: 0,
+            left,
+            marked,
+            packets: 1,
+        };
         let slot = self.packets.take(packet);
         if self.telemetry.on && kind == Kind::Ack {
             self.telemetry.answer(slot, qp);

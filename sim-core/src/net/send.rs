@@ -99,12 +99,15 @@ impl Net {
         if let Some(psn) = self.messages[qp as usize].again.front() {
             return self.wire_of(qp, *psn);
         }
-        if state.nxt + 1 == state.cut { state.cut_wire } else { self.spec.mtu + self.spec.overhead }
+        if state.unit > 1 {
+            return self.next_unit(qp).1;
+        }
+        if state.nxt + 1 == state.cut { state.cut_wire } else { self.spec.full() }
     }
 
-    /// An endpoint's port takes a packet of the queue pair whose turn it is.
+    /// An endpoint's port takes a packet, or a unit of at most `most` bytes, of the queue pair whose turn it is.
     #[inline]
-    pub(super) fn next_packet(&mut self, port: u32, class: u8, now: Time, s: &mut impl Schedule) -> u32 {
+    pub(super) fn next_packet(&mut self, port: u32, class: u8, most: u32, now: Time, s: &mut impl Schedule) -> u32 {
         let at = self.queue_at(port, class);
         let qp = self.queues[at].list.head;
         let next = self.qps[qp as usize].next;
@@ -112,22 +115,35 @@ impl Net {
         if next == NONE {
             self.ports[port as usize].ready &= !(1 << class);
         }
-        let wire = self.next_wire(qp);
+        let mut wire = self.next_wire(qp);
         let start = now.max(self.ports[port as usize].free);
         let again = self.messages[qp as usize].again.pop_front();
+        let (mut packets, mut tail, mut sent) = (1, now, start);
+        if self.qps[qp as usize].unit > 1 && again.is_none() {
+            (packets, wire) = self.next_unit(qp);
+            if wire > most {
+                packets = most / self.spec.full();
+                wire = packets * self.spec.full();
+            }
+            if packets > 1 {
+                // An acknowledgement is for the last one.
+                sent = start + self.ports[port as usize].cost((packets - 1) * self.spec.full());
+                tail = self.tail_of_unit(qp, packets, now);
+            }
+        }
         let state = &mut self.qps[qp as usize];
         state.state = State::Idle;
         let (psn, resent) = match again {
             Some(psn) => (psn, true),
             None => {
-                state.nxt += 1;
-                (state.nxt - 1, state.nxt <= state.top)
+                state.nxt += packets;
+                (state.nxt - packets, state.nxt <= state.top)
             }
         };
         state.top = state.top.max(state.nxt);
         state.last_start = start;
         state.last_wire = wire;
-        state.outcome.resent += u64::from(resent);
+        state.outcome.resent += u64::from(resent) * u64::from(packets);
         if state.how.jitter != 0 {
             // The gap comes after the packet's time at its rate, and after its time on the wire.
             let (line, wire) = (self.ports[port as usize].cost(wire), Bytes::new(u64::from(wire)));
@@ -152,8 +168,8 @@ impl Net {
             qp,
             psn,
             at: route,
-            tail: now,
-            sent: start,
+            tail,
+            sent,
             from: NONE,
             wire,
             kind: Kind::Data,
@@ -161,13 +177,14 @@ impl Net {
             flags,
             left: hops,
             marked: 0,
+            packets: packets as u8,
         });
         self.telemetry.begin(packet);
         if self.qps[qp as usize].how.timeout.is_some() {
             self.time(qp, start, s);
         }
         if fed && !resent {
-            self.feed_sent(qp, wire - self.spec.overhead);
+            self.feed_sent(qp, wire - packets * self.spec.overhead);
         }
         self.settle_after(qp, start, wire, now, s);
         self.arm_rate_timer(qp, now, s);

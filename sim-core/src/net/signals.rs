@@ -42,14 +42,24 @@ impl Default for Told {
 impl Net {
     /// Sends a signal over the other direction's wire.
     pub(super) fn tell(&mut self, signal: Signal, now: Time, s: &mut impl Schedule) {
+        self.tell_later(signal, Span::ZERO, now, s);
+    }
+
+    /// The same, if it is known now that it will be sent `later`. The wire is taken at once, which for a frame makes no
+    /// difference.
+    pub(super) fn tell_later(&mut self, signal: Signal, later: Span, now: Time, s: &mut impl Schedule) {
         let twin = self.ports[signal.port as usize].twin;
         let wire = &mut self.ports[twin as usize];
-        let start = now.max(wire.free);
-        if signal.wire != 0 {
-            wire.free = start + wire.cost(signal.wire);
-        }
-        let at =
-            signal.acts_after.map_or_else(|| start.max(wire.free) + (wire.latency + signal.extra), |after| now + after);
+        let gone = if wire.carries_unit(now) {
+            wire.take_between(wire.cost(signal.wire), now)
+        } else {
+            let start = now.max(wire.free);
+            if signal.wire != 0 {
+                wire.free = start + wire.cost(signal.wire);
+            }
+            start.max(wire.free)
+        };
+        let at = signal.acts_after.map_or_else(|| gone + (wire.latency + signal.extra), |after| now + after) + later;
         if !matches!(signal.tell, Tell::Credit(_)) {
             self.count_pause(&signal, now);
         }
@@ -114,7 +124,7 @@ impl Net {
     }
 
     /// Takes in the credits that have arrived; the classes that they are for are held no longer.
-    fn take_credits(&mut self, link: u32, now: Time) {
+    pub(super) fn take_credits(&mut self, link: u32, now: Time) {
         let Scheme::Credits(credits) = &mut self.scheme else { return };
         let told = &mut self.told[link as usize];
         let mut heard = 0u16;
@@ -228,10 +238,10 @@ impl Net {
         port.given_up |= 1 << class;
         let at = self.queue_at(link, class);
         while self.queues[at].packets > 0 {
-            let slot = self.dequeue(link, class, at, now);
+            let slot = self.dequeue(link, class, at, u32::MAX, now);
             let (from, wire) = (self.packets[slot].from, self.packets[slot].wire);
-            self.totals.watchdog_drops += 1;
-            self.counters[at].watchdog_drops += 1;
+            self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
+            self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.packets.give(slot);
             let place = super::flow_control::Place { node: self.ports[link as usize].near, from, class };
             if let Some(signal) = self.scheme.release(place, wire) {

@@ -10,6 +10,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Most traffic classes of data.
 pub const MOST_CLASSES: usize = 8;
 
+/// Most packets that move as one.
+pub const MOST_PACKETS: u32 = 64;
+
 /// A packet network. The default has no node and one lossless class; `NetSpec { ports, .., ..NetSpec::default() }` names
 /// what differs.
 #[derive(Clone, Debug)]
@@ -39,8 +42,10 @@ pub struct NetSpec {
     /// After how long without a packet that arrives, although there is something to send, the run is given up; `None`:
     /// never.
     pub no_progress: Option<Span>,
-    /// Full packets that move as one. Only 1 is played so far.
+    /// The most packets that move as one, 1 to [`MOST_PACKETS`] (see [`unit`](super::unit)).
     pub grain: u32,
+    /// Units that a message is cut in at least, as long as a unit has more than one packet.
+    pub least_units: u32,
     /// Whether control packets go before all data, or wait in a class of data as others do.
     pub control: Control,
     /// Buffers of single nodes that differ from what [`SharedSpec`] says.
@@ -69,6 +74,7 @@ impl Default for NetSpec {
             watchdog: None,
             no_progress: None,
             grain: 1,
+            least_units: 32,
             control: Control::Express,
             buffers: Vec::new(),
             storms: Vec::new(),
@@ -407,6 +413,13 @@ pub enum Notice {
 }
 
 impl NetSpec {
+    /// Wire bytes of a full packet.
+    #[inline]
+    #[must_use]
+    pub const fn full(&self) -> u32 {
+        self.mtu + self.overhead
+    }
+
     /// Whether the parts fit together.
     ///
     /// # Errors
@@ -423,7 +436,7 @@ impl NetSpec {
                 return Err(SpecError::Port(index));
             }
         }
-        if self.grain != 1 {
+        if self.grain == 0 || self.grain > MOST_PACKETS {
             return Err(SpecError::Grain(self.grain));
         }
         if let Control::Class(class) = self.control

@@ -34,6 +34,14 @@ impl Telemetry {
         }
     }
 
+    /// A unit is cut: its part has read what it has.
+    pub(super) fn copy(&mut self, slot: u32, part: u32) {
+        if self.on {
+            let read = self.of(slot).clone();
+            *self.of(part) = read;
+        }
+    }
+
     /// A data packet has arrived.
     pub(super) fn arrived(&mut self, slot: u32, qp: u32) {
         if self.received.len() <= qp as usize {

@@ -31,11 +31,18 @@ pub(in crate::net) struct Credits {
     classes: usize,
     /// Advertised blocks of a link and class.
     blocks: u16,
+    /// Wire bytes of a full packet.
+    full: u32,
     lanes: Vec<Lane>,
 }
 
-const fn blocks(wire: u32) -> u16 {
-    (wire.div_ceil(BLOCK)) as u16 & (MODULUS - 1)
+/// Blocks of a packet, or of a unit of packets of which all but the last are of `full` bytes.
+#[inline]
+const fn blocks(wire: u32, full: u32) -> u16 {
+    if wire <= full {
+        return (wire.div_ceil(BLOCK)) as u16 & (MODULUS - 1);
+    }
+    ((wire / full) * full.div_ceil(BLOCK) + (wire % full).div_ceil(BLOCK)) as u16 & (MODULUS - 1)
 }
 
 impl Credits {
@@ -43,7 +50,7 @@ impl Credits {
         let room = (spec.buffer.get() / u64::from(BLOCK)).min(u64::from(MODULUS / 2)) as u16;
         let lane = Lane { limit: room, ..Lane::default() };
         let lanes = vec![lane; net.ports.len() * net.classes.len()];
-        Self { spec, classes: net.classes.len(), blocks: room, lanes }
+        Self { spec, classes: net.classes.len(), blocks: room, full: net.full(), lanes }
     }
 
     #[inline]
@@ -54,15 +61,22 @@ impl Credits {
     #[inline]
     pub(in crate::net) fn may_send(&self, port: u32, class: u8, wire: u32) -> bool {
         let lane = &self.lanes[self.lane(port, class)];
-        lane.limit.wrapping_sub(lane.sent).wrapping_sub(blocks(wire)) & (MODULUS - 1) <= MODULUS / 2
+        lane.limit.wrapping_sub(lane.sent).wrapping_sub(blocks(wire, self.full)) & (MODULUS - 1) <= MODULUS / 2
+    }
+
+    /// How many full packets may leave `port` one after the other.
+    pub(in crate::net) fn room(&self, port: u32, class: u8) -> u32 {
+        let lane = &self.lanes[self.lane(port, class)];
+        let free = lane.limit.wrapping_sub(lane.sent) & (MODULUS - 1);
+        if free > MODULUS / 2 { 0 } else { u32::from(free / blocks(self.full, self.full).max(1)) }
     }
 
     #[inline]
     pub(super) fn depart(&mut self, port: u32, class: u8, wire: u32) {
         let at = self.lane(port, class);
         let lane = &mut self.lanes[at];
-        lane.sent = (lane.sent + blocks(wire)) & (MODULUS - 1);
-        lane.all_sent += u64::from(blocks(wire));
+        lane.sent = (lane.sent + blocks(wire, self.full)) & (MODULUS - 1);
+        lane.all_sent += u64::from(blocks(wire, self.full));
         debug_assert!(lane.all_sent - lane.all_freed <= u64::from(self.blocks), "more blocks sent than advertised");
     }
 
@@ -79,8 +93,8 @@ impl Credits {
         let index = self.lane(at.from, at.class);
         let lane = &mut self.lanes[index];
         lane.held -= wire;
-        lane.freed = (lane.freed + blocks(wire)) & (MODULUS - 1);
-        lane.all_freed += u64::from(blocks(wire));
+        lane.freed = (lane.freed + blocks(wire, self.full)) & (MODULUS - 1);
+        lane.all_freed += u64::from(blocks(wire, self.full));
         let limit = (lane.freed + self.blocks) & (MODULUS - 1);
         let (tell, wire) = (Tell::Credit(limit), self.spec.wire);
         Signal { port: at.from, class: at.class, tell, wire, acts_after: None, extra: self.spec.release }
