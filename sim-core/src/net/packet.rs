@@ -34,6 +34,8 @@ pub(super) const CHOSEN: u8 = 4;
 pub(super) const LAST: u8 = 8;
 /// The room that it would take at the endpoint where it ends is given back already.
 pub(super) const FREED: u8 = 16;
+/// It goes through a node without a stop: the room of all its packets but the last is given back already.
+pub(super) const THROUGH: u8 = 32;
 
 /// A packet, or a unit of several of one message, one after the other.
 #[derive(Clone, Copy, Debug)]

@@ -116,6 +116,9 @@ impl Net {
     /// tail at `max(free, tail_in + u) + α`. What goes to an endpoint arrives with its tail.
     #[inline(always)]
     fn cross(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) -> Time {
+        if self.packets[slot].packets > 1 {
+            self.draw_out(slot, link);
+        }
         let port = &mut self.ports[link as usize];
         let packet = &mut self.packets[slot];
         let cost = port.cost(packet.wire);
@@ -123,15 +126,14 @@ impl Net {
         let start = now.max(port.free);
         let free = start + cost;
         port.free = free;
-        let held_last = if packet.packets == 1 { held } else { port.hold.min(port.last_of(packet, self.spec.full())) };
-        packet.tail = free.max(packet.tail + held_last) + port.latency;
+        packet.tail = free.max(packet.tail + held) + port.latency;
         packet.at += 1;
         packet.left -= 1;
         packet.from = link;
         packet.next = NONE;
         let at = if port.last { packet.tail } else { start + (held + port.latency) };
         if port.sorted {
-            self.slip_in(link, slot);
+            let at = self.slip_in(link, slot);
             s.at(at, word(Phase::Arrival, link, 0));
             return free;
         }

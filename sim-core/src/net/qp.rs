@@ -104,6 +104,8 @@ pub(super) struct Qp {
     pub(super) owed_marked: u32,
     /// A packet has come whose sender waits for an acknowledgement.
     pub(super) waited_for: bool,
+    /// Where units are played: when the tail of the last packet that was sent on to its end arrives there.
+    pub(super) last_tail: Time,
     /// When a notice may be sent next.
     pub(super) notice_from: Time,
     /// The endpoint where it ends, and where its choices of a path stand.
@@ -189,6 +191,7 @@ impl Net {
             owed: 0,
             owed_marked: 0,
             waited_for: false,
+            last_tail: Time::ZERO,
             notice_from: Time::ZERO,
             end_node,
             flowlet: super::paths::Flowlet::default(),

@@ -14,6 +14,7 @@ mod pauses;
 mod peers;
 mod properties;
 mod recovery;
+mod units;
 mod victims;
 mod wire;
 

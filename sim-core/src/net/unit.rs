@@ -10,13 +10,13 @@
 //! early in the mean. A port that is held sends a unit that has begun to its end.
 
 use super::flow_control::{Admit, Place, Scheme};
-use super::packet::{FREED, MARKED, NONE, Packet};
+use super::packet::{CHOSEN, FREED, Kind, MARKED, NONE, Packet, THROUGH};
 use super::port::Port;
 use super::spec::{MarkAt, Marking};
 use super::{Net, Schedule, marking, word};
 use crate::event::Phase;
 use crate::rate_control::RateControl as _;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 impl Packet {
     /// Wire bytes of a unit's last packet.
@@ -38,12 +38,6 @@ impl Packet {
 }
 
 impl Port {
-    /// What the last packet of a unit takes on the wire.
-    #[cold]
-    pub(super) fn last_of(&self, packet: &Packet, full: u32) -> Span {
-        self.cost(packet.last_wire(full))
-    }
-
     /// A unit is on its way out.
     #[inline]
     pub(super) fn carries_unit(&self, now: Time) -> bool {
@@ -76,12 +70,37 @@ impl Net {
             let room = window.saturating_sub(out).div_ceil(u64::from(self.spec.mtu));
             packets = packets.min(u32::try_from(room).unwrap_or(u32::MAX));
         }
+        // A sender that has slowed down is heard of as often, packet by packet: a unit takes no longer at its pace than a whole one
+        // at the line's.
+        let (line, pace) =
+            (self.ports[state.port as usize].full, state.pace.cost_of_segment(Bytes::new(u64::from(full))));
+        if pace > line {
+            let slowed = u64::from(state.unit) * line.as_ps() / pace.as_ps();
+            packets = packets.min(u32::try_from(slowed).unwrap_or(u32::MAX));
+        }
         if state.fed {
             packets = packets.min(self.told_upto(qp).saturating_sub(state.nxt));
         }
         let packets = packets.max(1);
         let last = if state.nxt + packets == state.cut { state.cut_wire } else { full };
         (packets, (packets - 1) * full + last)
+    }
+
+    /// Sets the tail of a unit that is to cross `link` so that what a packet is held for, added to it, is when its last packet has
+    /// left as far as that depends on when it came: it is held itself, and a short one waits for the full one before it.
+    #[cold]
+    pub(super) fn draw_out(&mut self, slot: u32, link: u32) {
+        let packet = self.packets[slot];
+        let port = &self.ports[link as usize];
+        let last = port.cost(packet.last_wire(self.spec.full()));
+        let (held, held_full) = (last.min(port.hold), port.full.min(port.hold));
+        let mut left = packet.tail + held;
+        if packet.from != NONE {
+            let gap = self.ports[packet.from as usize].cost(packet.last_wire(self.spec.full()));
+            let before = packet.tail.as_ps().saturating_sub(gap.as_ps());
+            left = left.max(Time::from_ps(before) + held_full + last);
+        }
+        self.packets[slot].tail = Time::from_ps(left.as_ps().saturating_sub(held_full.as_ps()));
     }
 
     /// A control packet goes between two packets of the unit in service.
@@ -97,9 +116,9 @@ impl Net {
         packet.left -= 1;
         packet.from = link;
         let start = Time::from_ps(gone.as_ps() - cost.as_ps());
-        let at = if port.last { packet.tail } else { start + (held + port.latency) };
+        let mut at = start + (held + port.latency);
         if port.last {
-            self.slip_in(link, slot);
+            at = self.slip_in(link, slot);
         } else {
             port.pipe.push(slot, &mut self.packets);
         }
@@ -108,7 +127,20 @@ impl Net {
 
     /// Puts a packet on the wire where it belongs by the instant at which it arrives.
     #[cold]
-    pub(super) fn slip_in(&mut self, link: u32, slot: u32) {
+    pub(super) fn slip_in(&mut self, link: u32, slot: u32) -> Time {
+        let packet = &mut self.packets[slot];
+        if packet.kind == Kind::Data && packet.flags & CHOSEN == 0 {
+            // What comes behind a unit that is slow to come doesn't overtake its last packet.
+            let last = self.ports[link as usize].cost(packet.last_wire(self.spec.full()));
+            let before = &mut self.qps[packet.qp as usize].last_tail;
+            packet.tail = packet.tail.max(*before + last);
+            *before = packet.tail;
+        }
+        self.put_on_wire(link, slot);
+        self.packets[slot].tail
+    }
+
+    fn put_on_wire(&mut self, link: u32, slot: u32) {
         let (mut before, mut at) = (NONE, self.ports[link as usize].pipe.head);
         let tail = self.packets[slot].tail;
         let last = self.ports[link as usize].pipe.tail;
@@ -199,9 +231,14 @@ impl Net {
         let (all, full) = (u32::from(packet.packets), self.spec.full());
         let depth = self.queues[at].bytes;
         let gap = self.ports[place.from as usize].full.as_ps();
+        // Where nothing waits, each packet leaves as the next one comes.
+        let through = self.goes_through(next, at, place, now);
         let mut kept = 0;
         while kept < all {
             let wire = if kept + 1 == all { packet.last_wire(full) } else { full };
+            if through && kept > 0 {
+                let _ = self.scheme.release(place, full);
+            }
             match self.scheme.admit(place, wire, self.depth_found(next, place, depth, kept)) {
                 Admit::Keep(None) => {}
                 Admit::Keep(Some(signal)) => {
@@ -227,7 +264,18 @@ impl Net {
         if kept < all {
             self.keep(slot, 0, kept);
         }
+        if through {
+            self.packets[slot].flags |= THROUGH;
+        }
         self.line_up(slot, (next, at), place, now, s);
+    }
+
+    /// Whether a unit that comes to a port leaves it as it comes.
+    fn goes_through(&self, next: u32, at: usize, place: Place, now: Time) -> bool {
+        let port = &self.ports[next as usize];
+        let idle = !port.scheduled && port.free <= now && port.ready == 0 && self.queues[at].packets == 0;
+        let open = (port.stopped | port.drained) >> place.class & 1 == 0 && !self.inputs.block();
+        idle && open && matches!(self.scheme, Scheme::Shared(_)) && port.full <= self.ports[place.from as usize].full
     }
 
     /// The depth that a unit's packet of this number finds, if nothing else comes meanwhile and the port sends all along. Other
@@ -321,6 +369,7 @@ impl Net {
     #[cold]
     pub(super) fn free_unit(&mut self, slot: u32, link: u32, place: Place, now: Time, s: &mut impl Schedule) -> u32 {
         let full = self.spec.full();
+        let at_start = self.scheme.frees_at_start();
         let packet = &mut self.packets[slot];
         let (all, last) = (u32::from(packet.packets), packet.last_wire(full));
         let port = &self.ports[link as usize];
@@ -330,8 +379,13 @@ impl Net {
         if ends && credits {
             packet.flags |= FREED;
         }
-        let at_start = self.scheme.frees_at_start();
-        if place.from != NONE {
+        let through = packet.flags & THROUGH != 0;
+        packet.flags &= !THROUGH;
+        if through {
+            if at_start {
+                let _ = self.scheme.release(place, last);
+            }
+        } else if place.from != NONE {
             for number in 0..all - u32::from(!at_start) {
                 let wire = if number + 1 == all { last } else { full };
                 if let Some(signal) = self.scheme.release(place, wire) {

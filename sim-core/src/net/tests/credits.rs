@@ -9,11 +9,11 @@ fn credits(kib: u64) -> FlowControlSpec {
 }
 
 /// `packets` packets of 4,096 wire bytes over one link of 400 Gb/s: when the last one has arrived, in ps.
-fn over_one_link(latency: Span, packets: u64) -> (u64, crate::net::NetOutcome) {
+pub(super) fn over_one_link(latency: Span, packets: u64, grain: u32) -> (u64, crate::net::NetOutcome) {
     let mut fabric = Fabric::new(2, 0, 400, latency);
     fabric.join(0, 1);
     let mut spec = fabric.spec(26, credits(32));
-    spec.mtu = 4070;
+    (spec.mtu, spec.grain) = (4070, grain);
     let mut run = Run::new(spec).unwrap();
     let how = FlowSpec { ack_every: 1 << 20, ..FlowSpec::default() };
     let flow = run.open(&[0], &[1], how, AnyRateControl::default()).unwrap();
@@ -30,7 +30,7 @@ fn i1_a_link_carries_its_buffer_once_a_loop() {
         // Flight, release of the buffer, flight of the credit and one packet's serialisation.
         let round = 2.0 * latency.as_ns() + 300.0 + 0.16 + 81.92;
         let share = (32_768.0 / round / 50.0).min(1.0);
-        let (short, long) = (over_one_link(latency, 1_000).0, over_one_link(latency, 5_000).0);
+        let (short, long) = (over_one_link(latency, 1_000, 1).0, over_one_link(latency, 5_000, 1).0);
         let got = 4_000.0 * 4_096.0 / ((long - short) as f64 / 1e3) / 50.0;
         near(got, share, 0.02);
         halved |= (share - 0.5).abs() < 0.001;
@@ -118,10 +118,10 @@ fn i3_a_victim_has_the_blocked_share_on_the_same_lane_and_its_own_on_another() {
 fn i4_i5_counters_wrap_unseen_and_end_at_nothing() {
     // 64 blocks a packet: the counters of 12 bits wrap every 64 packets. That no more is out than was advertised is
     // asserted at every departure.
-    let times: Vec<u64> = (1..6).map(|k| over_one_link(Span::from_ns(464), k * 1_000).0).collect();
+    let times: Vec<u64> = (1..6).map(|k| over_one_link(Span::from_ns(464), k * 1_000, 1).0).collect();
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| *step == steps[0]), "{steps:?}");
-    assert_eq!(over_one_link(Span::from_ns(464), 777).1.outstanding_blocks, 0);
+    assert_eq!(over_one_link(Span::from_ns(464), 777, 1).1.outstanding_blocks, 0);
 }
 
 #[test]

@@ -20,14 +20,17 @@ struct Case {
     control: bool,
     ack_every: u32,
     loses: u32,
+    /// Packets that move as one, and units of a message.
+    grain: (u32, u32),
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let flow = (0usize..64, 1usize..64, 0u64..100_000, 0u64..20, any::<bool>());
     let flow = flow.prop_map(|(from, step, bytes, window, chosen)| (from, (from + step) % 64, bytes, window, chosen));
     let flows = prop::collection::vec(flow, 1..24);
-    (flows, 0u8..4, 0u8..3, any::<bool>(), any::<bool>(), 1u32..6, prop_oneof![Just(0u32), 60u32..200]).prop_map(
-        |(flows, scheme, inputs, cut_through, control, ack_every, loses)| Case {
+    let grain = prop_oneof![Just((1u32, 1u32)), (2u32..20, 1u32..4)];
+    (flows, 0u8..4, 0u8..3, any::<bool>(), any::<bool>(), 1u32..6, prop_oneof![Just(0u32), 60u32..200], grain).prop_map(
+        |(flows, scheme, inputs, cut_through, control, ack_every, loses, grain)| Case {
             flows,
             scheme,
             inputs,
@@ -35,6 +38,7 @@ fn case() -> impl Strategy<Value = Case> {
             control,
             ack_every,
             loses: if scheme == 0 { loses } else { 0 },
+            grain,
         },
     )
 }
@@ -48,12 +52,13 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
             port.forwarding = Forwarding::CutThrough { header: Bytes::new(64) };
         }
     }
+    let more = u64::from(case.grain.0 - 1) * 4178;
     let shared = SharedSpec {
-        size: 1 << 20,
+        size: (1 << 20) + 16 * more,
         ports: None,
         threshold: Threshold::Dynamic { alpha: 1 << 13, offset: 3072 },
         reserve: 4096,
-        headroom: 36_000,
+        headroom: 36_000 + more,
         lossy_alpha: 1 << 14,
         lossy_limit: u64::MAX,
         pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
@@ -65,6 +70,7 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
         _ => FlowControlSpec::Credits(CreditSpec { buffer: Bytes::kib(16), release: Span::from_ns(300), wire: 8 }),
     };
     let mut spec = fabric.spec(82, scheme);
+    (spec.grain, spec.least_units) = case.grain;
     spec.inputs = [Inputs::Fifo, Inputs::RoundRobin, Inputs::HeadOfLine][usize::from(case.inputs)];
     spec.control = if case.control { Control::Class(1) } else { Control::Express };
     spec.classes = vec![red_off(case.scheme != 2); 2];
