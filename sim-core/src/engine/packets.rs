@@ -47,6 +47,7 @@ pub(super) struct Wired {
     rates: Vec<Rate>,
     twins: Vec<u32>,
     overhead: u64,
+    mtu: u32,
     flow: FlowSpec,
     rate: RateSpec,
     fetch: u64,
@@ -96,6 +97,7 @@ impl Wired {
             rates: plan.spec.ports.iter().map(|port| port.rate).collect(),
             twins: plan.spec.ports.iter().map(|port| port.twin).collect(),
             overhead: u64::from(plan.spec.overhead),
+            mtu: plan.spec.mtu,
             held: vec![0; plan.links.len()],
             links: plan.links,
             flow: plan.flow,
@@ -301,14 +303,16 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// A packet goes on over the host's links.
+    /// A packet, or a unit of several, goes on over the host's links.
     fn go_onward(&mut self, qp: u32, bytes: u32, ends: u16, now: Time) {
         let flow = self.leg(qp).onward;
+        let mtu = self.net.as_deref().map_or(u32::MAX, |wired| wired.mtu);
+        let packets = if bytes <= mtu { 1 } else { bytes.div_ceil(mtu) };
         let state = &self.flows[flow as usize];
         if state.oldest == state.next {
             self.moving += 1;
         }
-        let segment = Segment { tail: now, route: state.route, bytes, packets: 1, hop: 0, ends };
+        let segment = Segment { tail: now, route: state.route, bytes, packets, hop: 0, ends };
         let link = self.routes[state.route as usize];
         self.cross(link, flow, NONE, segment, now);
         let state = &self.flows[flow as usize];

@@ -116,9 +116,6 @@ impl Net {
     /// tail at `max(free, tail_in + u) + α`. What goes to an endpoint arrives with its tail.
     #[inline(always)]
     fn cross(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) -> Time {
-        if self.packets[slot].packets > 1 {
-            self.draw_out(slot, link);
-        }
         let port = &mut self.ports[link as usize];
         let packet = &mut self.packets[slot];
         let cost = port.cost(packet.wire);
@@ -214,16 +211,21 @@ impl Net {
                 return;
             }
         }
-        self.arrived(slot, place, now, s);
+        self.come(slot, (kind, left, wire), place, now, s);
     }
 
     /// A packet has come over the wire of a link.
-    #[inline]
-    pub(super) fn arrived(&mut self, slot: u32, place: Place, now: Time, s: &mut impl Schedule) {
-        let packet = &self.packets[slot];
-        let (kind, left, wire, flags) = (packet.kind, packet.left, packet.wire, packet.flags);
+    #[inline(always)]
+    pub(super) fn come(
+        &mut self,
+        slot: u32,
+        (kind, left, wire): (Kind, u8, u32),
+        place: Place,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
         if left == 0 {
-            if self.scheme.counts_endpoints() && flags & FREED == 0 {
+            if self.scheme.counts_endpoints() && self.packets[slot].flags & FREED == 0 {
                 self.free_unseen(place, wire, now, s);
             }
             if kind == Kind::Data {
@@ -301,41 +303,28 @@ impl Net {
                 return;
             }
         }
-        self.line_up(slot, (next, at), place, now, s);
-    }
-
-    /// A packet that has room joins the queue of its next port, or the line of its input.
-    #[inline]
-    pub(super) fn line_up(
-        &mut self,
-        slot: u32,
-        (next, at): (u32, usize),
-        place: Place,
-        now: Time,
-        s: &mut impl Schedule,
-    ) {
         if self.inputs.waits(place, slot, &mut self.packets) {
             return;
         }
-        let wire = self.packets[slot].wire;
         self.join(next, at, slot, place, wire, now);
         self.kick(next, now, s);
     }
 
     /// A packet that has room joins the queue of its next port.
     #[inline]
-    fn join(&mut self, next: u32, at: usize, slot: u32, place: Place, wire: u32, now: Time) {
+    pub(super) fn join(&mut self, next: u32, at: usize, slot: u32, place: Place, wire: u32, now: Time) {
         let depth = self.queues[at].bytes;
         if let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking {
-            if self.packets[slot].packets == 1 {
-                self.mark(slot, next, place.class, depth, true);
-            } else {
-                self.mark_unit_that_comes(slot, next, place, depth);
-            }
+            self.mark(slot, next, place.class, depth, true);
         }
-        // A unit's first packet leaves a port that sends as fast as the last one comes.
-        let most = if self.packets[slot].packets == 1 { wire } else { self.most_of_unit(slot, next, place) };
+        self.push(next, at, slot, place, (wire, wire), now);
+    }
+
+    /// A packet joins a queue, of which it is `most` beyond what is there.
+    #[inline(always)]
+    pub(super) fn push(&mut self, next: u32, at: usize, slot: u32, place: Place, (wire, most): (u32, u32), now: Time) {
         let queue = &mut self.queues[at];
+        let depth = queue.bytes;
         queue.tally.pass(depth, now, &mut self.histograms[at]);
         queue.bytes = depth + u64::from(wire);
         queue.tally.peak = queue.tally.peak.max(depth + u64::from(most));
@@ -351,7 +340,11 @@ impl Net {
             let next = self.next_link(slot, place.node, now);
             let (at, wire) = (self.queue_at(next, place.class), self.packets[slot].wire);
             if self.ports[next as usize].given_up >> place.class & 1 == 0 {
-                self.join(next, at, slot, place, wire, now);
+                if self.packets[slot].packets > 1 {
+                    self.join_unit(next, at, slot, place, now);
+                } else {
+                    self.join(next, at, slot, place, wire, now);
+                }
                 self.kick(next, now, s);
                 return;
             }
@@ -415,7 +408,7 @@ impl Net {
             self.tell(signal, now, s);
         }
         // The rest of a unit is still the first of its line.
-        if self.inputs.block() && !self.ports[link as usize].part {
+        if self.inputs.block() && !core::mem::take(&mut self.ports[link as usize].part) {
             self.advance(place, now, s);
         }
     }
@@ -514,29 +507,30 @@ impl Net {
     pub(super) fn dequeue(&mut self, link: u32, class: u8, at: usize, most: u32, now: Time) -> u32 {
         let queue = &mut self.queues[at];
         queue.tally.pass(queue.bytes, now, &mut self.histograms[at]);
-        self.ports[link as usize].part = false;
         if most != u32::MAX && self.packets[self.inputs.peek(queue)].wire > most {
             return self.dequeue_part(link, class, at, most, now);
         }
         let slot = self.inputs.pop(queue, &self.packets);
-        queue.bytes -= u64::from(self.packets[slot].wire);
+        let packet = &self.packets[slot];
+        let unit = packet.packets > 1;
+        queue.bytes -= u64::from(packet.wire);
         queue.packets -= 1;
         let left = queue.bytes;
         if queue.packets == 0 {
             queue.deficit = 0;
             self.ports[link as usize].ready &= !(1 << class);
         }
-        self.mark_at_dequeue(link, class, at, slot, left, now);
+        if unit {
+            self.mark_unit_that_leaves(slot, link, class, at, left, now);
+        } else {
+            self.mark_at_dequeue(slot, link, class, at, left);
+        }
         slot
     }
 
     /// A packet leaves `left` bytes behind.
-    #[inline]
-    pub(super) fn mark_at_dequeue(&mut self, link: u32, class: u8, at: usize, slot: u32, left: u64, now: Time) {
-        if self.packets[slot].packets > 1 {
-            self.mark_unit_that_leaves(slot, link, class, at, left, now);
-            return;
-        }
+    #[inline(always)]
+    pub(super) fn mark_at_dequeue(&mut self, slot: u32, link: u32, class: u8, at: usize, left: u64) {
         match self.spec.classes[class as usize].marking {
             Marking::Red { at: MarkAt::Dequeue, kmin, .. } if left > u64::from(kmin) => {
                 self.mark(slot, link, class, left, true);

@@ -1,6 +1,6 @@
 //! The receiving end, and what comes back from it: acknowledgements, reports of gaps, notices.
 
-use super::packet::{Kind, LAST, NONE, Packet};
+use super::packet::{Kind, LAST, MARKED, NONE, Packet};
 use super::qp::State;
 use super::spec::{Notice, Recovery};
 use super::{Effect, NOTICE, Net, Schedule, word};
@@ -12,28 +12,47 @@ impl Net {
     /// A data packet is at its endpoint, or a unit of several with its tail.
     #[inline]
     pub(super) fn data_arrived(&mut self, slot: u32, now: Time, s: &mut impl Schedule) {
-        let packet = self.packets[slot];
-        let Packet { qp, psn, flags, sent, wire, packets, .. } = packet;
+        let Packet { qp, psn, flags, sent, wire, packets, .. } = self.packets[slot];
         let payload = wire - u32::from(packets) * self.spec.overhead;
         if self.telemetry.on {
             self.telemetry.arrived(slot, qp);
         }
+        let mut marks = u32::from(flags & MARKED != 0);
+        if packets > 1 {
+            marks = self.packets[slot].marks();
+        }
         self.packets.give(slot);
-        let marks = packet.marks();
         if marks > 0 {
             self.notice(qp, now, s);
         }
         if packets > 1 && !self.comes_in_order(qp, psn) {
-            // Some may be there, or some before them missing: each on its own.
-            for number in 0..u32::from(packets) {
-                let last = number + 1 == u32::from(packets);
-                let payload = if last { payload - (u32::from(packets) - 1) * self.spec.mtu } else { self.spec.mtu };
-                let flags = if last { flags } else { flags & !LAST };
-                self.run_arrived(qp, (psn + number, 1), u32::from(number < marks), flags, payload, sent, now, s);
-            }
+            self.unit_arrived(qp, (psn, u32::from(packets)), marks, flags, payload, sent, now, s);
             return;
         }
         self.run_arrived(qp, (psn, u32::from(packets)), marks, flags, payload, sent, now, s);
+    }
+
+    /// A unit has come of which some may be there, or before which some are missing: each of its packets on its own.
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
+    fn unit_arrived(
+        &mut self,
+        qp: u32,
+        (psn, packets): (u32, u32),
+        marks: u32,
+        flags: u8,
+        payload: u32,
+        sent: Time,
+        now: Time,
+        s: &mut impl Schedule,
+    ) {
+        for number in 0..packets {
+            let last = number + 1 == packets;
+            let payload = if last { payload - (packets - 1) * self.spec.mtu } else { self.spec.mtu };
+            let flags = if last { flags } else { flags & !LAST };
+            self.run_arrived(qp, (psn + number, 1), u32::from(number < marks), flags, payload, sent, now, s);
+        }
     }
 
     /// Whether a unit that begins with `psn` is what the receiver waits for, and nothing of it is there.

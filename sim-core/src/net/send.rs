@@ -3,6 +3,7 @@
 use super::packet::{CHOSEN, Kind, LAST, NONE, Packet, RESENT};
 use super::qp::State;
 use super::spec::Paths;
+use super::unit::Run;
 use super::{Net, RATE_TIMER, Schedule, word};
 use crate::event::Phase;
 use crate::rate_control::RateControl as _;
@@ -99,9 +100,13 @@ impl Net {
         if let Some(psn) = self.messages[qp as usize].again.front() {
             return self.wire_of(qp, *psn);
         }
-        if state.unit > 1 {
-            return self.next_unit(qp).1;
-        }
+        if state.unit > 1 { self.next_unit(qp).1 } else { self.next_wire_new(qp) }
+    }
+
+    /// Wire bytes of the next packet that was not sent before.
+    #[inline]
+    fn next_wire_new(&self, qp: u32) -> u32 {
+        let state = &self.qps[qp as usize];
         if state.nxt + 1 == state.cut { state.cut_wire } else { self.spec.full() }
     }
 
@@ -115,22 +120,13 @@ impl Net {
         if next == NONE {
             self.ports[port as usize].ready &= !(1 << class);
         }
-        let mut wire = self.next_wire(qp);
         let start = now.max(self.ports[port as usize].free);
         let again = self.messages[qp as usize].again.pop_front();
-        let (mut packets, mut tail, mut sent) = (1, now, start);
-        if self.qps[qp as usize].unit > 1 && again.is_none() {
-            (packets, wire) = self.next_unit(qp);
-            if wire > most {
-                packets = most / self.spec.full();
-                wire = packets * self.spec.full();
-            }
-            if packets > 1 {
-                // An acknowledgement is for the last one.
-                sent = start + self.ports[port as usize].cost((packets - 1) * self.spec.full());
-                tail = self.tail_of_unit(qp, packets, now);
-            }
-        }
+        let Run { packets, wire, tail, sent } = match again {
+            None if self.qps[qp as usize].unit > 1 => self.take_unit(qp, port, most, start, now),
+            Some(psn) => Run { packets: 1, wire: self.wire_of(qp, psn), tail: now, sent: start },
+            None => Run { packets: 1, wire: self.next_wire_new(qp), tail: now, sent: start },
+        };
         let state = &mut self.qps[qp as usize];
         state.state = State::Idle;
         let (psn, resent) = match again {

@@ -54,6 +54,16 @@ impl Port {
     }
 }
 
+/// Packets that an endpoint's port takes at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) packets: u32,
+    pub(super) wire: u32,
+    /// When the last of them is there, and when it begins to leave.
+    pub(super) tail: Time,
+    pub(super) sent: Time,
+}
+
 impl Net {
     /// The next unit of a queue pair that is to send: packets, and wire bytes.
     pub(super) fn next_unit(&self, qp: u32) -> (u32, u32) {
@@ -101,6 +111,20 @@ impl Net {
             left = left.max(Time::from_ps(before) + held_full + last);
         }
         self.packets[slot].tail = Time::from_ps(left.as_ps().saturating_sub(held_full.as_ps()));
+    }
+
+    /// An endpoint's port takes a unit of at most `most` bytes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_unit(&self, qp: u32, port: u32, most: u32, start: Time, now: Time) -> Run {
+        let (mut packets, mut wire) = self.next_unit(qp);
+        if wire > most {
+            packets = most / self.spec.full();
+            wire = packets * self.spec.full();
+        }
+        // An acknowledgement is for the last one.
+        let sent = start + self.ports[port as usize].cost((packets - 1) * self.spec.full());
+        Run { packets, wire, tail: if packets > 1 { self.tail_of_unit(qp, packets, now) } else { now }, sent }
     }
 
     /// A control packet goes between two packets of the unit in service.
@@ -189,6 +213,12 @@ impl Net {
         self.packets.give(part);
     }
 
+    /// What is left of a unit has come over the wire of a link.
+    fn arrived(&mut self, slot: u32, place: Place, now: Time, s: &mut impl Schedule) {
+        let packet = &self.packets[slot];
+        self.come(slot, (packet.kind, packet.left, packet.wire), place, now, s);
+    }
+
     /// The wire may lose packets of a unit; what is left of it goes on in as many pieces as there are.
     #[cold]
     pub(super) fn lose_of_unit(&mut self, slot: u32, link: u32, place: Place, now: Time, s: &mut impl Schedule) {
@@ -267,7 +297,27 @@ impl Net {
         if through {
             self.packets[slot].flags |= THROUGH;
         }
-        self.line_up(slot, (next, at), place, now, s);
+        if self.inputs.waits(place, slot, &mut self.packets) {
+            return;
+        }
+        if self.packets[slot].packets > 1 {
+            self.join_unit(next, at, slot, place, now);
+        } else {
+            self.join(next, at, slot, place, full, now);
+        }
+        self.kick(next, now, s);
+    }
+
+    /// A unit that has room joins the queue of its next port.
+    #[cold]
+    pub(super) fn join_unit(&mut self, next: u32, at: usize, slot: u32, place: Place, now: Time) {
+        let depth = self.queues[at].bytes;
+        if let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking {
+            self.mark_unit_that_comes(slot, next, place, depth);
+        }
+        // A unit's first packet leaves a port that sends as fast as the last one comes.
+        let most = self.most_of_unit(slot, next, place);
+        self.push(next, at, slot, place, (self.packets[slot].wire, most), now);
     }
 
     /// Whether a unit that comes to a port leaves it as it comes.
@@ -290,16 +340,14 @@ impl Net {
     }
 
     /// What a unit adds to the largest depth of a queue.
-    #[cold]
-    pub(super) fn most_of_unit(&self, slot: u32, next: u32, place: Place) -> u32 {
+    fn most_of_unit(&self, slot: u32, next: u32, place: Place) -> u32 {
         let packet = &self.packets[slot];
         let full = self.spec.full();
         (self.depth_found(next, place, 0, u32::from(packet.packets) - 1) as u32 + full).min(packet.wire)
     }
 
     /// Draws for each packet of a unit that comes to a queue.
-    #[cold]
-    pub(super) fn mark_unit_that_comes(&mut self, slot: u32, next: u32, place: Place, depth: u64) {
+    fn mark_unit_that_comes(&mut self, slot: u32, next: u32, place: Place, depth: u64) {
         let marking = self.spec.classes[place.class as usize].marking;
         let packet = &self.packets[slot];
         let unmarked = u32::from(packet.packets) - packet.marks();
@@ -360,7 +408,11 @@ impl Net {
         queue.bytes -= u64::from(self.packets[front].wire);
         let left = queue.bytes;
         self.ports[link as usize].part = true;
-        self.mark_at_dequeue(link, class, at, front, left, now);
+        if packets > 1 {
+            self.mark_unit_that_leaves(front, link, class, at, left, now);
+        } else {
+            self.mark_at_dequeue(front, link, class, at, left);
+        }
         front
     }
 
@@ -368,6 +420,7 @@ impl Net {
     /// at an endpoint, that of all. Returns the wire bytes whose room is given back at its end.
     #[cold]
     pub(super) fn free_unit(&mut self, slot: u32, link: u32, place: Place, now: Time, s: &mut impl Schedule) -> u32 {
+        self.draw_out(slot, link);
         let full = self.spec.full();
         let at_start = self.scheme.frees_at_start();
         let packet = &mut self.packets[slot];
