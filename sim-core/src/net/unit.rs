@@ -81,10 +81,10 @@ impl Net {
             packets = packets.min(u32::try_from(room).unwrap_or(u32::MAX));
         }
         // A sender that has slowed down is heard of as often, packet by packet: a unit takes no longer at its pace than a whole one
-        // at the line's.
+        // at the line's. Where others wait, the port is what slows it down, and turns are of equal size.
         let (line, pace) =
             (self.ports[state.port as usize].full, state.pace.cost_of_segment(Bytes::new(u64::from(full))));
-        if pace > line {
+        if pace > line && state.next == NONE {
             let slowed = u64::from(state.unit) * line.as_ps() / pace.as_ps();
             packets = packets.min(u32::try_from(slowed).unwrap_or(u32::MAX));
         }
