@@ -14,9 +14,11 @@ mod idle;
 mod interval;
 mod links;
 mod local;
+mod observed;
 pub(crate) mod profile;
 pub mod seeds;
 mod staged;
+mod stalled;
 mod sweep;
 mod together;
 mod transfers;
@@ -36,7 +38,6 @@ use sim_core::outcome::{Outcome, StopReason};
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::result::{CollectiveResult, EngineResult, RunResults, TransferResult};
-use sim_topology::Fabric;
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
@@ -45,6 +46,7 @@ pub use interval::{Ranged, form_class, predict_ranged, reach};
 pub use links::Carried;
 use links::Totals;
 pub use local::local_copy;
+pub use observed::Recorded;
 pub(crate) use profile::asked;
 pub use sweep::{Predicted, played, predict, predict_with};
 
@@ -104,6 +106,8 @@ pub struct Report {
     pub all_transfers: Vec<TransferResult>,
     /// All links and not only the busiest; empty unless asked for.
     pub all_links: Vec<sim_report::result::LinkResult>,
+    /// Ports, queue pairs and samples, where packets were played; empty unless asked for.
+    pub recorded: Recorded,
     /// Ranks of each collective in `results`, for nccl-tests' arithmetic.
     pub ranks: Vec<u32>,
     /// Why the run stopped early; `None` if everything is complete.
@@ -181,7 +185,7 @@ impl Loaded {
             all: self.scenario.workloads.iter().map(simulations).sum::<usize>().into(),
             done: 0.into(),
         };
-        let mut sum = Sum::new(self);
+        let mut sum = Sum::new(self, options.keep_all);
         let mut rest = &self.scenario.workloads[..];
         while let Some((workload, after)) = rest.split_first() {
             rest = after;
@@ -206,7 +210,7 @@ impl Loaded {
         let congested = congested::findings(self, &sum.packets);
         let mut report = sum.report(self, options);
         report.results.through_host = staged::reasons(self, &report.carried);
-        report.results.faults = healthy::faults(&self.fabric);
+        report.results.faults = healthy::faults(self);
         let well = self.healthy(&report.results, options)?;
         report.results.healthy = well.as_ref().map(healthy::result);
         if let Some((row, who)) = stragglers {
@@ -353,12 +357,12 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(loaded: &Loaded) -> Self {
+    fn new(loaded: &Loaded, all: bool) -> Self {
         Self {
             results: RunResults::default(),
             ranks: Vec::new(),
             totals: Totals::new(loaded.fabric.links().len()),
-            packets: transport::Sums::new(loaded),
+            packets: transport::Sums::new(loaded, all),
             transfers: Vec::new(),
             slowest_us: Vec::new(),
             wall: Duration::ZERO,
@@ -376,14 +380,14 @@ impl Sum {
     fn add(
         &mut self,
         what: &str,
-        fabric: &Fabric,
+        loaded: &Loaded,
         outcome: &Outcome,
         began: Time,
         wall: Duration,
     ) -> Result<bool, RunError> {
         sound(what, outcome)?;
         self.totals.add(outcome, began);
-        self.packets.add(outcome, fabric);
+        self.packets.add(what, loaded, outcome, began);
         let engine = &mut self.results.engine;
         engine.events += outcome.engine.events;
         engine.segment_hops += outcome.engine.segment_hops;
@@ -400,8 +404,12 @@ impl Sum {
                 [] => String::new(),
                 links => format!(": {} wait for each other", links.join(", ")),
             };
+            let why = match (&outcome.net, outcome.reason) {
+                (Some(net), StopReason::NoProgress) => stalled::why(loaded, net, outcome.ended),
+                _ => String::new(),
+            };
             let after = outcome.ended.since(Time::ZERO);
-            self.stop(outcome.reason, format!("{what}, after {after} of simulated time{circle}"));
+            self.stop(outcome.reason, format!("{what}, after {after} of simulated time{circle}{why}"));
             return Ok(false);
         }
         Ok(true)
@@ -437,7 +445,9 @@ impl Sum {
         self.results.set_links(links);
         let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
         self.results.set_transfers(self.transfers);
+        self.results.series = self.packets.recorder.series();
         self.results.transport = loaded.packets.as_ref().map(|packets| self.packets.result(packets));
+        let recorded = if options.keep_all { self.packets.recorder.recorded(fabric) } else { Recorded::default() };
         let reason = self.stopped.unwrap_or(StopReason::Finished);
         self.results.engine = EngineResult {
             wall_s: self.wall.as_secs_f64(),
@@ -455,6 +465,7 @@ impl Sum {
             slowest_us: self.slowest_us,
             all_transfers,
             all_links,
+            recorded,
             ranks: self.ranks,
             stopped: self.stopped,
             stopped_at: self.stopped_at,

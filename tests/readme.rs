@@ -22,12 +22,15 @@ const ELISION: &str = "…";
 const INPUTS: &[&str] = &["scenarios", "docs/data"];
 
 /// Pictures: the folder in which a command is run, the command, the file that it makes, the picture in `docs/img`.
-const PICTURES: &[(&str, &str, &str, &str)] = &[(
-    "docs/data",
-    "compare h100-2x8-infiniband.txt --system hgx-h100 --nodes 2 --out picture",
-    "picture/chart.svg",
-    "h100-2x8-infiniband.svg",
-)];
+const PICTURES: &[(&str, &str, &str, &str)] = &[
+    (
+        "docs/data",
+        "compare h100-2x8-infiniband.txt --system hgx-h100 --nodes 2 --out picture",
+        "picture/chart.svg",
+        "h100-2x8-infiniband.svg",
+    ),
+    ("scenarios", "run incast-roce.toml --series 5us --out ../picture", "../picture/queues.svg", "incast-queue.svg"),
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -14,6 +14,7 @@ mod flapping;
 mod miscabled;
 mod nic_map;
 mod patient;
+mod pause_storm;
 pub mod report;
 mod straggler;
 mod target;
@@ -22,13 +23,14 @@ mod tests;
 
 pub use acs::Acs;
 pub(crate) use ailments::Ailments;
-pub use ailments::{AppliedFault, Slowness};
+pub use ailments::{AppliedFault, Lossy, Slowness};
 pub use dead::Dead;
 pub use degraded::{Degraded, Errors};
 pub use error::{FaultError, FaultErrorKind, FaultWarning};
 pub use flapping::Flapping;
 pub use miscabled::Miscabled;
 pub use nic_map::NicMap;
+pub use pause_storm::PauseStorm;
 pub use straggler::Straggler;
 
 use patient::Patient;
@@ -66,6 +68,8 @@ pub enum FaultKind {
     Miscabled(Miscabled),
     /// Peer traffic redirected through root ports.
     Acs(Acs),
+    /// Pauses without a reason.
+    PauseStorm(PauseStorm),
 }
 
 impl FaultKind {
@@ -79,6 +83,7 @@ impl FaultKind {
             Self::NicMap(kind) => kind,
             Self::Miscabled(kind) => kind,
             Self::Acs(kind) => kind,
+            Self::PauseStorm(kind) => kind,
         }
     }
 

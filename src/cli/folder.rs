@@ -8,7 +8,19 @@ use super::output;
 use crate::diagnostic::{Code, Diagnostic, shorten};
 
 /// Every file that some verb writes into such a folder, so that an old run and a new one never mix.
-const OURS: &[&str] = &["result.json", "collectives.csv", "transfers.csv", "links.csv", "compare.csv", "chart.svg"];
+const OURS: &[&str] = &[
+    "result.json",
+    "collectives.csv",
+    "transfers.csv",
+    "links.csv",
+    "compare.csv",
+    "ports.csv",
+    "flows.csv",
+    "series.csv",
+    "chart.svg",
+    "queues.svg",
+    "rates.svg",
+];
 
 /// A folder that is there and can be written.
 #[derive(Debug)]

@@ -24,7 +24,10 @@ pub(super) struct Args {
     /// Say why each algorithm and protocol was taken or not
     #[arg(long)]
     explain: bool,
-    /// Write result.json, tables as CSV and a chart into this folder
+    /// Sample queues and rates each such time (`10us`): in --out as series.csv, queues.svg and rates.svg
+    #[arg(long, value_name = "TIME")]
+    series: Option<String>,
+    /// Write result.json, tables as CSV and charts into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files in --out
@@ -53,11 +56,14 @@ Examples:
   fabricsim run scenarios/hgx-h100-2node.toml
   fabricsim run cluster.toml --set nodes=8 --seed 7 --format json
   fabricsim run cluster.toml --seeds 20
-  fabricsim run cluster.toml --out results";
+  fabricsim run cluster.toml --out results
+  fabricsim run scenarios/incast-roce.toml --series 5us --out results";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let input: Input = args::input(Some(&args.scenario))?;
-    let loaded = context.load(&input, args.system.settings()?)?;
+    let mut settings = args.system.settings()?;
+    settings.extend(args.series.as_ref().map(|every| Setting::text("--series", "observe.interval", every)));
+    let loaded = context.load(&input, settings)?;
     let others = Others::after(&loaded, args.seeds, (&input, &args.system), context)?;
     if loaded.scenario.workloads.is_empty() {
         let fault = Diagnostic::new(Code::NoWorkload, "nothing to run: the scenario has no `[[workload]]`")

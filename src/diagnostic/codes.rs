@@ -375,11 +375,19 @@ arrives; on hardware the connection breaks with an error (retry count exceeded).
 The message names the first flow.";
 
     NoProgress = "E115", "nothing arrives any more",
-"Something is to be sent and nothing arrives any more, though no ports wait for each other in a circle (that is E072). A port that
-is held for ever does that: a NIC that pauses its switch without end. The run ends there, with exit code 4.
+"Something is to be sent and nothing new arrives any more, though no ports wait for each other in a circle (that is E072). The message
+says why, where it is known:
 
+- a port that is held for ever: a NIC that pauses its switch without end (a fault `pause-storm`);
+- packets that were dropped or lost, and `transport.recovery` is none;
+- what arrives was there before: each attempt of go-back-0 loses a packet, and the message begins again.
+
+The run ends there, with exit code 4: at once if nothing is left to happen, else after `limits.stall` of simulated time without new data.
+
+    [limits]
+    stall = \"5 s\"                  # 1 s without this key, or what all retries of a sender take
     [transport]
-    preset = \"roce-400g-lossless\"";
+    pfc.watchdog = \"200 ms\"       # drops what waits for a port that is held for so long";
 
     ReorderedPaths = "E117", "paths that reorder, and a receiver that takes gaps for losses",
 "Where switches choose the path of each packet, packets overtake each other. A receiver with go-back-n takes that for a loss each
@@ -534,6 +542,13 @@ The message has the rate that is left.";
     rate_control = \"dcqcn\"
     [transport.ecn]
     marking = \"red\"";
+
+    EarlyTimeout = "W115", "a timeout below the round trip",
+"A sender goes back when nothing was acknowledged for `transport.rto`. Where that is less than an unloaded round trip of the longest path,
+it goes back although nothing is lost: everything is sent again and again, and after `retries` of them in a row it gives up (E114).
+
+    [transport]
+    rto = \"67 ms\"     # the default; well above the round trip with full queues";
 
     PortHeld = "W116", "a port was held for most of the run",
 "A port was paused, or without credit, for more than half of the run. What waits behind it goes nowhere, whether or not it goes

@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use sim_core::units::Span;
 use sim_topology::{Catalogue, Fabric};
 
 use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
 use super::{
-    Limits, Packets, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, profile, software, transport,
-    workload,
+    Limits, Packets, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, observe, profile, software,
+    transport, workload,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+
+/// Simulated time without a packet that arrives after which a run is given up, where the scenario has no other.
+const STALL: Span = Span::from_us(1_000_000);
 
 /// What comes of a tree.
 pub(super) struct Built {
@@ -60,7 +64,13 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         return None;
     };
     hardware::far_nics(table, &fabric, out);
-    let packets = transport::packets(&root, table, &fabric, catalogue, out);
+    let mut packets = transport::packets(&root, table, &fabric, catalogue, out);
+    faults::bear_on_packets(&root, packets.as_ref(), out);
+    let observed = observe::observed(&root, &fabric, packets.is_some(), out);
+    if let Some(packets) = &mut packets {
+        packets.observed = observed;
+        packets.no_progress = stall(&root, packets);
+    }
     let workloads = workload::workloads(&root, &fabric, seed, out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
         hardware::posted_writes(workload, &item.place, &fabric, catalogue, out);
@@ -87,6 +97,18 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         limits: Limits { events: limits.integer("events"), time: limits.time("time") },
     };
     Some(Built { scenario, fabric, packets, catalogue: own })
+}
+
+/// After how long without a packet that arrives a run is given up.
+fn stall(root: &View<'_>, packets: &Packets) -> Option<Span> {
+    let own = root.table_or_empty("limits").time("stall");
+    let usual = || {
+        // All of a sender's retries come first.
+        let tries = u64::from(packets.flow.retries) + 2;
+        let retries = packets.flow.timeout.map_or(Span::ZERO, |rto| Span::from_ps(rto.as_ps().saturating_mul(tries)));
+        STALL.max(retries)
+    };
+    Some(own.unwrap_or_else(usual)).filter(|span| *span > Span::ZERO)
 }
 
 fn schema(root: &View<'_>, out: &mut Diagnostics) {

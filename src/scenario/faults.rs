@@ -1,10 +1,13 @@
 //! What is broken: from `[[fault]]` to faults on the fabric.
 
 use sim_core::units::Span;
-use sim_topology::faults::{Acs, Dead, Degraded, Errors, FaultErrorKind, Flapping, Miscabled, NicMap, Straggler};
+use sim_topology::faults::{
+    Acs, Dead, Degraded, Errors, FaultErrorKind, Flapping, Miscabled, NicMap, PauseStorm, Straggler,
+};
 use sim_topology::{Catalogue, DeviceId, Fabric, Fault, FaultKind};
 
 use super::keys::FAULTS;
+use super::transport::Packets;
 use super::tree::{Entry, Node};
 use super::view::View;
 use super::workload::Workload;
@@ -37,6 +40,7 @@ fn fault(kind: &str, view: &View<'_>, item: &Node, out: &mut Diagnostics) -> Opt
         }
         "dead" => FaultKind::Dead(Dead),
         "acs" => FaultKind::Acs(Acs),
+        "pause-storm" => FaultKind::PauseStorm(PauseStorm { from: view.time("from")?, until: view.time("until") }),
         "miscabled" => FaultKind::Miscabled(Miscabled { swap: view.text("swap")?.to_owned() }),
         "nic_map" => {
             let entries = &view.node("nics")?.as_table()?.entries;
@@ -131,6 +135,25 @@ pub(super) fn lay(
             }
             None
         }
+    }
+}
+
+/// Reports storms of pauses where nothing is paused.
+pub(super) fn bear_on_packets(root: &View<'_>, packets: Option<&Packets>, out: &mut Diagnostics) {
+    let heeded = packets.is_some_and(|p| matches!(p.flow_control_name, "pfc" | "credits"));
+    let storms = root.items("fault").iter().filter(|item| view(item).is_some_and(|(kind, _)| kind == "pause-storm"));
+    for item in storms.filter(|_| !heeded) {
+        out.push(match packets {
+            None => Diagnostic::new(Code::NotOverPackets, "a pause storm needs a network whose packets are played")
+                .at(item.place.clone(), "links are virtual here, and know no pauses")
+                .help("[transport] model = \"packets\""),
+            Some(packets) => {
+                let label = format!("flow_control is `{}`: nobody pauses anybody", packets.flow_control_name);
+                Diagnostic::new(Code::NoEffect, "a pause storm has no effect")
+                    .at(item.place.clone(), label)
+                    .help("[transport] flow_control = \"pfc\"")
+            }
+        });
     }
 }
 

@@ -7,11 +7,13 @@ mod catalogue;
 mod fabric;
 mod facts;
 mod faults;
+mod observe;
 mod tables;
 mod transport;
 
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
+pub(crate) use observe::OBSERVE;
 pub use tables::ROOT;
 pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, PCIE, REDUCTIONS, SLOT, TRANSFER, TRANSFER_ITEM};
 pub(crate) use transport::TRANSPORT;

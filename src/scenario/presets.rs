@@ -26,6 +26,7 @@ pub const PRESETS: &[Preset] = presets![
     "oversubscribed-shift",
     "incast-8to1",
     "incast-roce",
+    "pause-storm",
     "gds-weight-load",
     "cross-socket",
     "acs-on",

@@ -13,6 +13,7 @@ use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::{Catalogue, Fabric, TransportKind};
 
 use super::keys::TRANSPORT;
+use super::observe::Observed;
 use super::transport_preset;
 use super::tree::{Node, Table, Value};
 use super::view::View;
@@ -57,6 +58,12 @@ pub struct Packets {
     pub stall_check: Span,
     /// After how long of being held a port's packets are dropped.
     pub watchdog: Option<Span>,
+    /// After how long a NIC whose receive pipeline has stopped is kept from pausing its switch.
+    pub nic_watchdog: Option<Span>,
+    /// After how long without a packet that arrives the run is given up.
+    pub no_progress: Option<Span>,
+    /// What is recorded beside the counters.
+    pub observed: Observed,
     /// What NICs read ahead of a queue pair's messages.
     pub fetch: Bytes,
     /// When NICs hold their switch's port.
@@ -187,7 +194,7 @@ pub(super) fn packets(
     let parameters = reader.into_parameters();
     let seed = root.integer("seed").unwrap_or(1);
     let packets = Packets { parameters, seed, ..packets? };
-    checks::check(&packets, &whole, &places, out);
+    checks::check(&packets, &whole, fabric, &places, out);
     Some(packets)
 }
 
@@ -222,11 +229,12 @@ fn read(
     };
     let per_packet = by_switches(path_word);
     let packet_loss = reader.number("packet_loss")?;
+    let lossy = packet_loss > 0.0 || fabric.loses_packets();
     let usual_recovery = match flow_control_name {
         _ if packet_loss > 0.0 => "selective",
         _ if per_packet => "selective",
         "drop" => "selective",
-        "credits" | "none" => "none",
+        "credits" | "none" if !lossy => "none",
         _ => "go-back-n",
     };
     let word = reader.choice_or("recovery", usual_recovery);
@@ -238,16 +246,16 @@ fn read(
     };
     let control_size = reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get() as u32;
     let ack_every = reader.integer("ack_every")?;
-    let watchdog = if flow_control_name == "pfc" { reader.inside("pfc").time("watchdog") } else { None };
+    let pfc = flow_control_name == "pfc";
+    let watchdog = if pfc { reader.inside("pfc").time("watchdog") } else { None };
+    let nic_watchdog = if pfc { reader.inside("pfc").time("nic_watchdog") } else { None };
     let sender = controls::Control::of(rate_control_name);
     let class = queues::class(reader, sender, flow_control_name, &reach)?;
     let flow_control = queues::flow_control(reader, flow_control_name, fabric, &reach)?;
     let (notice, retime) = sender.notice(reader)?;
     let rate = (sender.read)(reader, &reach)?;
-    let may_lose = packet_loss > 0.0
-        || flow_control_name == "drop"
-        || watchdog.is_some()
-        || queues::overruns(&flow_control, &reach);
+    let may_lose =
+        lossy || flow_control_name == "drop" || watchdog.is_some() || queues::overruns(&flow_control, &reach);
     let timeout = if may_lose && recovery != Recovery::None {
         Some(reader.time_or("rto", Span::from_ns(4096 << 14)))
     } else {
@@ -307,6 +315,9 @@ fn read(
         own_buffers,
         stall_check,
         watchdog,
+        nic_watchdog,
+        no_progress: None,
+        observed: Observed::default(),
         fetch,
         drain,
         parameters: Vec::new(),

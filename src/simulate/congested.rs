@@ -28,7 +28,7 @@ fn victims(sums: &Sums) -> Option<Diagnostic> {
         "{flows} held up by congestion that is not on the way: {} to {} for {:.0} % of its time{root}",
         first.from,
         first.to,
-        first.share * 100.0
+        (first.share * 100.0).min(100.0)
     );
     Some(
         Diagnostic::new(Code::PortHeld, message).help("marks and a rate control keep queues short, classes keep apart"),

@@ -1,6 +1,7 @@
 //! The same work on the fabric without its faults: what they cost.
 
 use sim_report::result::{FaultResult, HealthyResult, RunResults};
+use sim_report::table::number;
 use sim_topology::Fabric;
 
 use super::{Options, Report, RunError};
@@ -11,11 +12,19 @@ use crate::scenario::Loaded;
 pub(crate) const CHEAP: u64 = 5_000_000;
 
 /// What is broken, as results have it.
-pub(super) fn faults(fabric: &Fabric) -> Vec<FaultResult> {
+pub(super) fn faults(loaded: &Loaded) -> Vec<FaultResult> {
+    let fabric = &loaded.fabric;
+    // Where packets are played they are lost one by one, and no rate stands for that.
+    let loss = |fault: &sim_topology::faults::AppliedFault| {
+        let lossy = fault.links.iter().map(|link| fabric.losses_of(*link)).collect::<Option<Vec<_>>>()?;
+        let most = lossy.iter().map(|lossy| lossy.loss).fold(0.0, f64::max);
+        (loaded.packets.is_some() && fault.kind == "degraded" && most > 0.0)
+            .then(|| format!("{} % of the packets are lost", number(most * 100.0, 3)))
+    };
     let result = |fault: &sim_topology::faults::AppliedFault| FaultResult {
         kind: fault.kind.to_owned(),
         target: fault.target.clone(),
-        what: fault.what.clone(),
+        what: loss(fault).unwrap_or_else(|| fault.what.clone()),
         links: fault.links.len() as u64,
         devices: fault.devices.len() as u64,
     };
@@ -49,7 +58,11 @@ impl Loaded {
             what: "the fabric without its faults".to_owned(),
             faults: error.to_string(),
         })?;
-        let well = Self { fabric, ..self.clone() };
+        let mut well = Self { fabric, ..self.clone() };
+        if let Some(packets) = &mut well.packets {
+            // Nobody looks at it.
+            packets.observed = crate::scenario::Observed::default();
+        }
         let options =
             Options { interrupt: options.interrupt.clone(), play_all: options.play_all, ..Options::default() };
         let report = well.run_with(&options)?;

@@ -61,7 +61,8 @@ impl Totals {
             let counted = port.copied().unwrap_or_default();
             let held = counted.held.as_us();
             let (pause, stall) = if packets.paused() { (held, 0.0) } else { (0.0, held) };
-            let ns = self.time.as_us() * 1e3;
+            // Of a part of the time only, where that was asked for.
+            let ns = if packets.window { counted.observed_ns as f64 } else { self.time.as_us() * 1e3 };
             LinkResult {
                 link: fabric.link_name(LinkId::new(i)),
                 class: link.class.to_string(),
@@ -83,6 +84,9 @@ impl Totals {
                 pfc_sent_us: port.filter(|_| packets.paused()).map(|port| port.asked_for.as_us()),
                 ingress_peak_bytes: port.map(|port| port.input_peak),
                 headroom_peak_bytes: port.filter(|_| packets.paused()).map(|port| port.headroom_peak),
+                cnps: port.map(|port| port.notices),
+                retransmitted: port.map(|port| port.resent),
+                queue_histogram_ns: port.filter(|_| packets.histograms).map(|port| port.histogram.to_vec()),
             }
         };
         self.links.iter().zip(fabric.links()).enumerate().map(result).collect()

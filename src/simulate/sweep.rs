@@ -189,7 +189,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
             sum.stop(StopReason::Interrupted, what);
             continue;
         };
-        if !sum.add(&what, machine.fabric, &outcome, Time::ZERO, wall)? {
+        if !sum.add(&what, world.loaded, &outcome, Time::ZERO, wall)? {
             continue;
         }
         if largest.as_ref().is_none_or(|largest| row.bytes >= largest.bytes) {

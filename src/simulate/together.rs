@@ -68,7 +68,7 @@ fn one(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request], sum: &mut 
     let members: Vec<&Machine<'_>> = machines.iter().collect();
     let mtu = world.loaded.fabric.mtu();
     let run = graph.execute(world.by_library, mtu, &members, world.limits()).map_err(unable())?;
-    if !sum.add(&what, &world.loaded.fabric, &run.outcome, Time::ZERO, run.wall)? {
+    if !sum.add(&what, world.loaded, &run.outcome, Time::ZERO, run.wall)? {
         return Ok(false);
     }
     let until = run.nodes.iter().filter_map(|node| node.ended).min().unwrap_or(Time::MAX);

@@ -62,7 +62,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
     world.one_done();
     let began = list.iter().map(|t| t.start).min().map_or(Time::ZERO, |start| Time::ZERO + start);
-    let complete = sum.add(&what, fabric, &executed.outcome, began, executed.wall)?;
+    let complete = sum.add(&what, world.loaded, &executed.outcome, began, executed.wall)?;
     // A transfer has arrived when all its parts have.
     let mut left = vec![0u32; list.len()];
     owners.iter().for_each(|&owner| left[owner] += 1);

@@ -1,14 +1,15 @@
 //! Networks of packets: from a scenario's transport to what the engine is told, and from what it measured to results.
 
 use sim_core::ids::LinkId;
-use sim_core::net::spec::{FlowControlSpec, NetSpec, NodeBuffer, PortSpec, Threshold};
-use sim_core::net::{NetOutcome, NetPlan};
+use sim_core::net::spec::{Between, FlowControlSpec, NetSpec, NodeBuffer, Observe, PortSpec, Storm, Threshold};
+use sim_core::net::{NetOutcome, NetPlan, OCTAVES};
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Bytes, Span, Time};
 use sim_report::result::{TransportParameter, TransportResult, TransportTotals, VictimResult};
 use sim_topology::{Fabric, Places};
 
+use super::observed::Recorder;
 use crate::scenario::{Loaded, Packets};
 
 /// `network` with its links between NICs and switches as ports of a network of packets, at the rates that it gives them.
@@ -25,15 +26,18 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
     let overhead = packets.reach.packet.get() - packets.reach.mtu.get();
     let ports = places.links.iter().map(|place| {
         let link = network.link(place.link);
+        let lossy = fabric.losses_of(place.link);
+        // What stands for losses on virtual links gives way to real ones.
+        let (rate, latency) = lossy.map_or((link.rate, link.latency), |lossy| lossy.without(link.rate, link.latency));
         PortSpec {
-            rate: link.rate,
-            latency: link.latency,
+            rate,
+            latency,
             near: place.near,
             far: place.far,
             twin: place.twin,
             forwarding: place.forwarding,
             lose_every: 0,
-            lose_per_2_32: packets.lost,
+            lose_per_2_32: lossy.map_or(packets.lost, |lossy| both(packets.lost, lossy.loss)),
         }
     });
     let spec = NetSpec {
@@ -48,6 +52,9 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         inputs: packets.inputs,
         stall_check: packets.stall_check,
         watchdog: packets.watchdog,
+        no_progress: packets.no_progress,
+        storms: storms(fabric, &places, packets),
+        observe: observe(&places, packets),
         control: packets.control,
         buffers: if packets.own_buffers { buffers(&places, packets) } else { Vec::new() },
         grants: packets.grants,
@@ -61,6 +68,66 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         fetch: packets.fetch,
         drain: packets.drain,
     })
+}
+
+/// The probability that one of two losses befalls a packet, in 2⁻³².
+fn both(all: u32, own: f64) -> u32 {
+    let all = f64::from(all) / 4_294_967_296.0;
+    ((1.0 - (1.0 - all) * (1.0 - own)) * 4_294_967_296.0).min(4_294_967_294.0) as u32
+}
+
+/// Ports that devices pause without a reason. A NIC may be kept from it after a while.
+fn storms(fabric: &Fabric, places: &Places, packets: &Packets) -> Vec<Storm> {
+    if !matches!(packets.flow_control_name, "pfc" | "credits") {
+        return Vec::new();
+    }
+    let storm = |(link, storm): &(LinkId, sim_topology::faults::PauseStorm)| {
+        let port = places.links.binary_search_by_key(link, |place| place.link).ok()?;
+        let nic = places.endpoints[places.links[port].far as usize];
+        let kept = packets.nic_watchdog.filter(|_| nic).map(|after| storm.from + after);
+        let until = [storm.until, kept].into_iter().flatten().min();
+        let at = |span: Span| Time::ZERO + span;
+        Some(Storm {
+            port: port as u32,
+            class: packets.flow.class,
+            from: at(storm.from),
+            until: until.map_or(Time::MAX, at),
+        })
+    };
+    fabric.pause_storms().iter().filter_map(storm).collect()
+}
+
+/// What is recorded, by the network's numbers.
+fn observe(places: &Places, packets: &Packets) -> Observe {
+    let observed = &packets.observed;
+    let mut spec = Observe {
+        from: Time::ZERO + observed.from,
+        to: observed.to.map_or(Time::MAX, |to| Time::ZERO + to),
+        interval: observed.interval,
+        ..Observe::default()
+    };
+    if observed.interval == Span::ZERO {
+        return spec;
+    }
+    let meant = |link: &LinkId| observed.links.as_ref().is_none_or(|list| list.binary_search(link).is_ok());
+    let ports = places.links.iter().enumerate().filter(|(_, place)| meant(&place.link));
+    spec.ports = ports.map(|(port, _)| port as u32).collect();
+    spec.between = match &observed.flows {
+        None => vec![Between { from: places.endpoints.clone(), to: places.endpoints.clone() }],
+        Some(list) => {
+            let ends = |nics: &Vec<sim_topology::DeviceId>| {
+                let mut set = vec![false; places.devices.len()];
+                for nic in nics {
+                    if let Ok(at) = places.devices.binary_search(nic) {
+                        set[at] = true;
+                    }
+                }
+                set
+            };
+            list.iter().map(|[from, to]| Between { from: ends(from), to: ends(to) }).collect()
+        }
+    };
+    spec
 }
 
 /// Switches whose rows have another buffer than the least.
@@ -100,6 +167,12 @@ pub(super) struct PortSum {
     /// Most bytes of it at the far end, and of these in headroom.
     pub(super) input_peak: u64,
     pub(super) headroom_peak: u64,
+    /// Notices of congestion that set out here, and packets sent again that left.
+    pub(super) notices: u64,
+    pub(super) resent: u64,
+    /// Time over which depths were counted, ns, and that at a depth of each octave.
+    pub(super) observed_ns: u64,
+    pub(super) histogram: [u64; OCTAVES],
 }
 
 /// Roots and victims that results name.
@@ -120,21 +193,29 @@ pub(super) struct Sums {
     marked: (u64, u64),
     /// Simulated time in all.
     time: Span,
+    pub(super) recorder: Recorder,
+    /// Depths of queues count for a part of the time only; histograms were asked for.
+    pub(super) window: bool,
+    pub(super) histograms: bool,
 }
 
 impl Sums {
     /// For a fabric and its transport.
-    pub(super) fn new(loaded: &Loaded) -> Self {
+    pub(super) fn new(loaded: &Loaded, all: bool) -> Self {
         let Some(packets) = &loaded.packets else { return Self::default() };
         let links = loaded.fabric.places().map(|places| places.links).unwrap_or_default();
         let ports = links.iter().map(|place| (place.link, PortSum::default())).collect();
         let paused = matches!(packets.flow_control, FlowControlSpec::Shared(_));
-        Self { ports, paused, ..Self::default() }
+        let recorder = Recorder::new(loaded, all, paused);
+        let (window, histograms) = (packets.observed.is_window(), packets.observed.histogram);
+        Self { ports, paused, recorder, window, histograms, ..Self::default() }
     }
 
-    /// Adds one simulation.
-    pub(super) fn add(&mut self, outcome: &Outcome, fabric: &Fabric) {
-        let Some(net) = &outcome.net else { return };
+    /// Adds one simulation, called `what`, whose work began at `began`.
+    pub(super) fn add(&mut self, what: &str, loaded: &Loaded, outcome: &Outcome, began: Time) {
+        let (Some(net), Some(packets)) = (&outcome.net, &loaded.packets) else { return };
+        let fabric = &loaded.fabric;
+        self.recorder.add(what, (fabric, packets), (outcome, net), began);
         let mut totals = totals(net);
         self.time += outcome.ended.since(Time::ZERO);
         for flow in &net.flows {
@@ -154,6 +235,10 @@ impl Sums {
                 sum.asked_for += class.asked_for;
                 sum.input_peak = sum.input_peak.max(class.input_peak);
                 sum.headroom_peak = sum.headroom_peak.max(class.headroom_peak);
+                sum.notices += class.notices;
+                sum.resent += class.resent;
+                sum.observed_ns += class.observed_ns();
+                sum.histogram.iter_mut().zip(class.histogram).for_each(|(to, more)| *to += more);
                 let held = if self.paused { &mut totals.pause_us } else { &mut totals.credit_stall_us };
                 *held += class.held.as_us();
             }
@@ -236,7 +321,7 @@ impl Sums {
     }
 
     /// As results have it.
-    pub(super) fn result(self, packets: &Packets) -> TransportResult {
+    pub(super) fn result(&self, packets: &Packets) -> TransportResult {
         let parameter = |p: &crate::scenario::Parameter| TransportParameter {
             name: p.name.clone(),
             value: p.value.clone(),
@@ -244,17 +329,20 @@ impl Sums {
             standing: p.standing.map(str::to_owned),
             sources: p.sources.clone(),
         };
+        let (slowest_flows, flows_total) = self.recorder.slowest();
         TransportResult {
+            slowest_flows,
+            flows_total,
             preset: packets.preset.clone(),
             model: "packets".to_owned(),
             flow_control: packets.flow_control_name.to_owned(),
             rate_control: packets.rate_control_name.to_owned(),
             parameters: packets.parameters.iter().map(parameter).collect(),
             totals: self.totals,
-            roots: self.roots,
-            victims: self.victims,
+            roots: self.roots.clone(),
+            victims: self.victims.clone(),
             victims_total: self.victims_total,
-            deadlock: self.deadlock,
+            deadlock: self.deadlock.clone(),
         }
     }
 }

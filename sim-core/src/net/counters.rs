@@ -42,6 +42,8 @@ pub struct PortCounters {
     pub watchdog_drops: u64,
     /// Packets lost on the wire behind it.
     pub lost: u64,
+    /// Packets that were sent again, each time that one of them left.
+    pub resent: u64,
     /// How often it was paused.
     pub pauses: u64,
     /// How often it lacked a credit.
@@ -68,6 +70,34 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// Adds what another run counted: sums, and the larger of peaks.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        sum(&mut self.bytes, other.bytes);
+        sum(&mut self.packets, other.packets);
+        sum(&mut self.queued_control_bytes, other.queued_control_bytes);
+        sum(&mut self.queued_control, other.queued_control);
+        sum(&mut self.control_bytes, other.control_bytes);
+        sum(&mut self.marks, other.marks);
+        sum(&mut self.drops, other.drops);
+        sum(&mut self.headroom_drops, other.headroom_drops);
+        sum(&mut self.watchdog_drops, other.watchdog_drops);
+        sum(&mut self.lost, other.lost);
+        sum(&mut self.resent, other.resent);
+        sum(&mut self.pauses, other.pauses);
+        sum(&mut self.waits, other.waits);
+        sum(&mut self.asked, other.asked);
+        sum(&mut self.refreshes, other.refreshes);
+        sum(&mut self.notices, other.notices);
+        sum(&mut self.byte_ns, other.byte_ns);
+        self.held += other.held;
+        self.asked_for += other.asked_for;
+        self.peak = self.peak.max(other.peak);
+        self.input_peak = self.input_peak.max(other.input_peak);
+        self.headroom_peak = self.headroom_peak.max(other.headroom_peak);
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(to, more)| *to += more);
+    }
+
     /// Time in ns over which depths were counted.
     #[must_use]
     pub fn observed_ns(&self) -> u64 {
@@ -196,6 +226,10 @@ pub struct FlowOutcome {
     pub busy: Span,
     /// How long ports of its route were held meanwhile: the sum over them.
     pub behind_held: Span,
+    /// How long its window was full, with more to send.
+    pub windowed: Span,
+    /// How long its rate made it wait, although its port was free and the next packet was there.
+    pub paced: Span,
 }
 
 /// What a run of a network measured.

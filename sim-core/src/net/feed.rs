@@ -74,6 +74,7 @@ impl Net {
         if free {
             if state.end > 0 {
                 self.past.push(state.outcome);
+                state.before += state.outcome.payload;
             }
             state.outcome = super::FlowOutcome { qp, program, flow, ..super::FlowOutcome::default() };
         }

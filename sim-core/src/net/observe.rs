@@ -9,8 +9,12 @@ use super::counters::{OCTAVES, Tally};
 use crate::rate_control::RateControl as _;
 use crate::units::{PsPerByte, Span, Time};
 
-/// Samples beyond which every other one is dropped, and the interval doubled.
+/// Instants beyond which every other one is dropped, and the interval doubled.
 const MOST_SAMPLES: usize = 1 << 16;
+/// Instants that are kept in any case.
+const LEAST_SAMPLES: usize = 64;
+/// Queue pairs that are sampled by their ends, at most: the first.
+const MOST_FLOWS: usize = 4_096;
 
 /// What was sampled, as it was just before each instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Series {
     pub ports: Vec<PortSeries>,
     /// Per queue pair that was asked for.
     pub flows: Vec<FlowSeries>,
+    /// Queue pairs that were asked for by their ends and are not among them: only the first 4,096 are.
+    pub left_out: u64,
 }
 
 /// Samples of a port.
@@ -36,6 +42,8 @@ pub struct PortSeries {
     pub sent: Vec<u64>,
     /// Whether a class was held.
     pub held: Vec<bool>,
+    /// Packets marked so far.
+    pub marks: Vec<u32>,
 }
 
 /// Samples of a queue pair.
@@ -45,8 +53,10 @@ pub struct FlowSeries {
     pub flow: u32,
     /// The cost of a byte at its rate; [`PsPerByte::FREE`] does not limit.
     pub pace: Vec<PsPerByte>,
-    /// Packets that have arrived in order.
+    /// Payload bytes that have arrived so far, each counted once.
     pub arrived: Vec<u64>,
+    /// Payload bytes sent and not acknowledged, in whole packets.
+    pub out: Vec<u64>,
 }
 
 /// When to look, and what was seen.
@@ -60,7 +70,7 @@ pub(super) struct Observer {
     /// Storms in order of their beginning, and how many have begun.
     storms: Vec<usize>,
     begun: usize,
-    /// When something arrived, or was first to be sent, last.
+    /// When something arrived that was not there before, or was first to be sent, last.
     pub(super) progress: Time,
     series: Series,
     /// Depths as they were counted when the window ended.
@@ -70,7 +80,8 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(spec: &super::spec::NetSpec) -> Self {
         let observe = &spec.observe;
-        let samples = observe.interval > Span::ZERO && !(observe.ports.is_empty() && observe.flows.is_empty());
+        let nothing = observe.ports.is_empty() && observe.flows.is_empty() && observe.between.is_empty();
+        let samples = observe.interval > Span::ZERO && !nothing;
         let mut storms: Vec<usize> = (0..spec.storms.len()).collect();
         storms.sort_by_key(|storm| spec.storms[*storm].from);
         let port = |port: &u32| PortSeries { port: *port, ..PortSeries::default() };
@@ -80,6 +91,7 @@ impl Observer {
             at: Vec::new(),
             ports: observe.ports.iter().map(port).collect(),
             flows: observe.flows.iter().map(flow).collect(),
+            left_out: 0,
         };
         Self {
             due: Time::ZERO,
@@ -115,10 +127,12 @@ impl Series {
             halve(&mut port.queued);
             halve(&mut port.sent);
             halve(&mut port.held);
+            halve(&mut port.marks);
         }
         for flow in &mut self.flows {
             halve(&mut flow.pace);
             halve(&mut flow.arrived);
+            halve(&mut flow.out);
         }
         self.interval = Span::from_ps(self.interval.as_ps().saturating_mul(2));
     }
@@ -185,7 +199,8 @@ impl Net {
     fn sample(&mut self, at: Time) {
         let classes = usize::from(self.classes);
         let series = &mut self.observer.series;
-        if series.at.len() >= MOST_SAMPLES {
+        let each = self.spec.observe.most / (series.ports.len() + series.flows.len()).max(1);
+        while series.at.len() >= each.clamp(LEAST_SAMPLES, MOST_SAMPLES) {
             series.thin();
         }
         series.at.push(at);
@@ -195,12 +210,39 @@ impl Net {
             samples.queued.push(queues.iter().map(|queue| queue.bytes).sum());
             let control = self.ports.get(port).map_or(0, |port| port.control);
             samples.sent.push(queues.iter().map(|queue| queue.tally.bytes).sum::<u64>() + control);
-            samples.held.push(self.ports.get(port).is_some_and(|port| port.stopped != 0));
+            samples.held.push(self.ports.get(port).is_some_and(|port| port.stopped | port.drained != 0));
+            let counters = self.counters.get(port * classes..(port + 1) * classes).unwrap_or(&[]);
+            samples.marks.push(counters.iter().map(|class| class.marks).sum::<u64>() as u32);
         }
         for samples in &mut series.flows {
             let qp = self.qps.get(samples.flow as usize);
             samples.pace.push(qp.map_or(PsPerByte::FREE, |qp| qp.rate.pace()));
-            samples.arrived.push(qp.map_or(0, |qp| u64::from(qp.expected)));
+            samples.arrived.push(qp.map_or(0, |qp| qp.before + qp.outcome.payload));
+            let packets = qp.map_or(0, |qp| u64::from(qp.nxt.saturating_sub(qp.una)));
+            samples.out.push(packets * u64::from(self.spec.mtu));
         }
+    }
+
+    /// A queue pair has been opened from one node to another: whether it is sampled by its ends.
+    pub(super) fn watch(&mut self, qp: u32, from: u32, to: u32) {
+        let observe = &self.spec.observe;
+        let is = |list: &[bool], node: u32| list.get(node as usize).copied().unwrap_or(false);
+        let meant = observe.between.iter().any(|ends| is(&ends.from, from) && is(&ends.to, to));
+        if !meant || observe.flows.contains(&qp) || self.observer.sample == Time::MAX {
+            return;
+        }
+        let series = &mut self.observer.series;
+        if series.flows.len() - observe.flows.len() >= MOST_FLOWS {
+            series.left_out += 1;
+            return;
+        }
+        // It was not there at the instants so far.
+        let before = series.at.len();
+        series.flows.push(FlowSeries {
+            flow: qp,
+            pace: vec![PsPerByte::FREE; before],
+            arrived: vec![0; before],
+            out: vec![0; before],
+        });
     }
 }

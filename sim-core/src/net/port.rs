@@ -1,7 +1,7 @@
 //! Ports: arrivals, services, the lane of control packets, and the wire.
 
 use super::flow_control::{Admit, Place};
-use super::packet::{FREED, Kind, List, MARKED, NONE};
+use super::packet::{FREED, Kind, List, MARKED, NONE, Packet, RESENT};
 use super::spec::{Control, MarkAt, Marking, NetSpec};
 use super::{Net, SERVICE, Schedule, marking, word};
 use crate::event::Phase;
@@ -455,10 +455,8 @@ impl Net {
         };
         let packet = &self.packets[slot];
         let (from, wire, packets) = (packet.from, packet.wire, packet.packets);
-        if packet.kind != Kind::Data {
-            self.control_queued += 1;
-            self.counters[at].queued_control += 1;
-            self.counters[at].queued_control_bytes += u64::from(wire);
+        if packet.kind != Kind::Data || packet.flags & RESENT != 0 {
+            self.count_rare(at, slot);
         }
         let mut held = wire;
         if packets > 1 {
@@ -484,6 +482,19 @@ impl Net {
         port.done = free;
         port.scheduled = true;
         s.at(free, word(Phase::Port, link, SERVICE));
+    }
+
+    /// A packet, or unit, that is no new data leaves.
+    #[cold]
+    fn count_rare(&mut self, at: usize, slot: u32) {
+        let Packet { kind, wire, packets, .. } = self.packets[slot];
+        if kind == Kind::Data {
+            self.counters[at].resent += u64::from(packets);
+            return;
+        }
+        self.control_queued += 1;
+        self.counters[at].queued_control += 1;
+        self.counters[at].queued_control_bytes += u64::from(wire);
     }
 
     /// How many bytes of the packet, or unit, in front of a class may leave for the buffer behind the port: these are taken to

@@ -10,7 +10,7 @@ use super::packet::NONE;
 use super::spec::{FlowSpec, Paths, Recovery};
 use super::{Net, Schedule};
 use crate::rate_control::{AnyRateControl, RateControl as _};
-use crate::units::{PsPerByte, Time};
+use crate::units::{PsPerByte, Span, Time};
 
 /// Whether a queue pair may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,10 @@ pub(super) struct Qp {
     pub(super) last_wire: u32,
     /// When the pending event for it is due.
     pub(super) armed: Time,
+    /// From when on its window, or its rate, makes it wait; [`Time::MAX`] where neither does.
+    pub(super) waits_from: Time,
+    /// Payload that arrived for flows that it served earlier.
+    pub(super) before: u64,
     pub(super) pace: PsPerByte,
     /// When the rate control's timer is due.
     pub(super) timer: Time,
@@ -114,6 +118,20 @@ pub(super) struct Qp {
     pub(super) how: FlowSpec,
     pub(super) rate: AnyRateControl,
     pub(super) outcome: super::FlowOutcome,
+}
+
+impl Qp {
+    /// What it has waited for its window or its rate until now is counted.
+    #[inline]
+    pub(super) fn count_wait(&mut self, now: Time) {
+        let waited = Span::from_ps(now.as_ps().saturating_sub(self.waits_from.as_ps()));
+        match self.state {
+            State::Held => self.outcome.windowed += waited,
+            State::Paced => self.outcome.paced += waited,
+            State::Idle | State::Ready | State::Failed => return,
+        }
+        self.waits_from = Time::MAX;
+    }
 }
 
 impl Net {
@@ -180,6 +198,8 @@ impl Net {
             last_start: Time::ZERO,
             last_wire: 0,
             armed: Time::MAX,
+            waits_from: Time::MAX,
+            before: 0,
             pace: rate.pace(),
             timer: Time::MAX,
             progress: Time::ZERO,
@@ -201,7 +221,9 @@ impl Net {
         });
         self.messages.push(Messages::default());
         self.lives.push(super::roots::Life::default());
-        Ok(self.qps.len() as u32 - 1)
+        let qp = self.qps.len() as u32 - 1;
+        self.watch(qp, self.ports[route[0] as usize].near, end_node);
+        Ok(qp)
     }
 
     /// A message of `bytes` of payload; an empty one takes one packet without payload.

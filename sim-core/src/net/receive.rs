@@ -78,7 +78,6 @@ impl Net {
     ) {
         let messages = &mut self.messages[qp as usize];
         let state = &mut self.qps[qp as usize];
-        self.observer.progress = now;
         state.outcome.marked += u64::from(marks);
         state.outcome.arrived += u64::from(packets);
         state.waited_for |= flags & LAST != 0;
@@ -116,6 +115,7 @@ impl Net {
             // Where a message begins again, what came before has been counted.
             if psn >= state.taken {
                 fresh = true;
+                self.observer.progress = now;
                 state.outcome.payload += u64::from(payload);
                 if state.onward {
                     self.effects.push(Effect::Taken { qp, bytes: payload, ends: complete });
@@ -134,6 +134,7 @@ impl Net {
                     state.outcome.duplicates += 1;
                 } else {
                     fresh = true;
+                    self.observer.progress = now;
                     state.outcome.payload += u64::from(payload);
                     if state.onward {
                         self.effects.push(Effect::Taken { qp, bytes: payload, ends: 0 });
@@ -148,7 +149,7 @@ impl Net {
                         self.send_control(qp, Kind::Nak, missing, 0, sent, now, s);
                     }
                 }
-            } else if !state.gap {
+            } else if !state.gap && state.how.recovery != Recovery::None {
                 state.gap = true;
                 self.send_control(qp, Kind::Nak, expected, 0, sent, now, s);
             }

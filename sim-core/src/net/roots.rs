@@ -70,7 +70,8 @@ impl Net {
 
     /// What a queue pair has measured until `now`.
     pub(super) fn flow_outcome(&self, qp: u32, now: Time) -> FlowOutcome {
-        let state = &self.qps[qp as usize];
+        let mut state = self.qps[qp as usize].clone();
+        state.count_wait(now);
         let mut outcome = state.outcome;
         if state.una < state.end {
             let (busy, held) = self.life(qp, now);

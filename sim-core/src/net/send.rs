@@ -27,6 +27,7 @@ impl Net {
         if state.state == State::Failed || state.state == State::Ready {
             return false;
         }
+        state.count_wait(now);
         if state.nxt >= state.end && self.messages[qp as usize].again.is_empty() {
             state.state = State::Idle;
             state.armed = Time::MAX;
@@ -40,10 +41,12 @@ impl Net {
             if window == 0 && next > 0 || out > 0 && out >= window {
                 state.state = State::Held;
                 state.armed = Time::MAX;
+                state.waits_from = now;
                 return false;
             }
         }
         let mut from = state.last_start + state.pace.cost_of_segment(Bytes::new(u64::from(state.last_wire)));
+        let mut fed = false;
         // What falls due while the last packet is still on the wire needs no event: the port asks when that has gone.
         let soon = now.max(self.ports[state.port as usize].free);
         if state.nxt >= state.readable && self.messages[qp as usize].again.is_empty() {
@@ -54,11 +57,14 @@ impl Net {
                 state.armed = Time::MAX;
                 return false;
             };
+            fed = there >= from;
             from = from.max(there);
         }
         let state = &mut self.qps[qp as usize];
         if from > soon {
             state.state = State::Paced;
+            // Data that are not there yet are no fault of its rate.
+            state.waits_from = if fed { Time::MAX } else { soon };
             if state.armed != from {
                 state.armed = from;
                 s.at(from, word(Phase::Source, state.port, qp));

@@ -39,8 +39,8 @@ pub struct NetSpec {
     pub stall_check: Span,
     /// How long a port may be held before what it queues is dropped until it is released; `None`: for ever.
     pub watchdog: Option<Span>,
-    /// After how long without a packet that arrives, although there is something to send, the run is given up; `None`:
-    /// never.
+    /// After how long without a packet that arrives and was not there before, although there is something to send, the run is
+    /// given up; `None`: never.
     pub no_progress: Option<Span>,
     /// The most packets that move as one, 1 to [`MOST_PACKETS`] (see [`unit`](super::unit)).
     pub grain: u32,
@@ -141,11 +141,37 @@ pub struct Observe {
     pub ports: Vec<u32>,
     /// Queue pairs that are sampled.
     pub flows: Vec<u32>,
+    /// Queue pairs that are sampled as well, by their ends.
+    pub between: Vec<Between>,
+    /// The most samples of all ports and queue pairs together; beyond, every other instant is dropped.
+    pub most: usize,
+}
+
+impl Observe {
+    /// Samples of a network, in all: about 50 MB.
+    pub const MOST: usize = 1 << 21;
+}
+
+/// Queue pairs by their ends: for each node whether it may be where they begin, and where they end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    /// Where they begin.
+    pub from: Vec<bool>,
+    /// Where they end.
+    pub to: Vec<bool>,
 }
 
 impl Default for Observe {
     fn default() -> Self {
-        Self { from: Time::ZERO, to: Time::MAX, interval: Span::ZERO, ports: Vec::new(), flows: Vec::new() }
+        Self {
+            from: Time::ZERO,
+            to: Time::MAX,
+            interval: Span::ZERO,
+            ports: Vec::new(),
+            flows: Vec::new(),
+            between: Vec::new(),
+            most: Self::MOST,
+        }
     }
 }
 
@@ -388,7 +414,7 @@ pub enum Paths {
 /// What is done about losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing is lost.
+    /// Nothing is lost; what is lost nevertheless is not reported and never sent again, but for a timeout.
     None,
     /// One negative acknowledgement a gap; all from the gap on is sent again.
     GoBackN,

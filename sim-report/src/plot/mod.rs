@@ -5,8 +5,10 @@
 
 mod chart;
 mod scale;
+mod series;
 
 pub use chart::{Chart, Kind, PlotError, Scale, Series};
+pub use series::{queues_chart, rates_chart};
 
 use crate::compare::{LogComparison, Placement};
 use crate::metrics::Operation;

@@ -8,6 +8,7 @@ mod best;
 mod compare;
 mod faults;
 mod fit;
+mod observed;
 mod path;
 mod run;
 mod seeds;
@@ -21,6 +22,7 @@ pub use best::{BestResult, TriedResult};
 pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
+pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkResult, LinkTotals, MAX_LINKS,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BestResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, TransportResult};
+use super::{BestResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, TransportResult};
 
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
@@ -35,6 +35,10 @@ pub struct RunResults {
     /// How the packets of the network fared; absent where links are virtual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportResult>,
+    /// Queues and rates over time, where that was asked for: at most 1,000 instants, 16 links and 16 queue pairs of a simulation, and
+    /// 16 simulations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SeriesResult>,
     /// Times over several seeds, where that was asked for; all else is of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<SeedsResult>,
@@ -268,6 +272,15 @@ pub struct LinkResult {
     /// Most of these that lay in headroom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom_peak_bytes: Option<u64>,
+    /// Notices of congestion (CNP, BECN) that set out here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cnps: Option<u64>,
+    /// Packets that had been sent before, each time that one left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmitted: Option<u64>,
+    /// Time in ns at a depth below 64 B, below 128 B, and so on by octaves, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_histogram_ns: Option<Vec<u64>>,
 }
 
 /// Sums over all links.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::FlowRow;
+
 /// What a run says of its transport, where packets were played.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransportResult {
@@ -27,6 +29,13 @@ pub struct TransportResult {
     /// How many there were.
     #[serde(default)]
     pub victims_total: u64,
+    /// The queue pairs that took longest from their first byte to the last one's arrival, up to 32 of them; all are in the file
+    /// flows.csv of `--out`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest_flows: Vec<FlowRow>,
+    /// How many queue pairs there were, counted once for each flow that they served.
+    #[serde(default)]
+    pub flows_total: u64,
     /// Ports that wait for each other in a circle, where the run ended so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<String>,

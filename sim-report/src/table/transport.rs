@@ -22,7 +22,8 @@ pub fn transport_text(result: &TransportResult) -> String {
     );
     if let Some(first) = result.victims.first() {
         let root = first.root.as_ref().map_or_else(String::new, |root| format!(", root {root}"));
-        let share = first.share * 100.0;
+        // Several ports of its way may be held at once.
+        let share = (first.share * 100.0).min(100.0);
         let (all, from, to) = (result.victims_total, &first.from, &first.to);
         let _ = writeln!(
             out,

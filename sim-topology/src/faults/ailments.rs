@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sim_core::ids::LinkId;
 use sim_core::outage::Outage;
-use sim_core::units::Span;
+use sim_core::units::{Rate, Span};
 
+use super::PauseStorm;
 use crate::device::DeviceId;
 use crate::fabric::Fabric;
 
@@ -41,6 +42,38 @@ pub(crate) struct Ailments {
     pub(crate) slow: BTreeMap<DeviceId, Slowness>,
     /// What is wrong with a link, in a few words.
     pub(crate) notes: BTreeMap<LinkId, String>,
+    /// Links of the network that lose packets.
+    pub(crate) lossy: BTreeMap<LinkId, Lossy>,
+    /// Links that the device behind them pauses.
+    pub(crate) storms: Vec<(LinkId, PauseStorm)>,
+}
+
+/// Packets that a link of the network loses, and what that makes of it where none are played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lossy {
+    /// Probability that a packet is lost.
+    pub loss: f64,
+    /// Rate and latency without losses.
+    pub(crate) before: (Rate, Span),
+    /// Rate and latency that stand for them.
+    pub(crate) after: (Rate, Span),
+}
+
+impl Lossy {
+    /// Both one after the other.
+    pub(crate) fn and(self, next: Self) -> Self {
+        let before = self.without(next.before.0, next.before.1);
+        Self { loss: 1.0 - (1.0 - self.loss) * (1.0 - next.loss), before, after: next.after }
+    }
+
+    /// What the link's rate and latency are without what stands for losses.
+    #[must_use]
+    pub fn without(&self, rate: Rate, latency: Span) -> (Rate, Span) {
+        let whole = u128::from(rate.get()) * u128::from(self.before.0.get()) / u128::from(self.after.0.get().max(1));
+        let rate = Rate::bytes_per_sec(u64::try_from(whole).unwrap_or(u64::MAX)).max(Rate::MIN);
+        let added = self.after.1.as_ps().saturating_sub(self.before.1.as_ps());
+        (rate, Span::from_ps(latency.as_ps().saturating_sub(added)))
+    }
 }
 
 impl Ailments {
@@ -54,6 +87,18 @@ impl Fabric {
     #[must_use]
     pub fn outage_of(&self, link: LinkId) -> Option<Outage> {
         self.ailments.outages.get(&link).copied()
+    }
+
+    /// What a link of the network loses; `None` if nothing.
+    #[must_use]
+    pub fn losses_of(&self, link: LinkId) -> Option<Lossy> {
+        self.ailments.lossy.get(&link).copied()
+    }
+
+    /// Whether some link of the network that works loses packets.
+    #[must_use]
+    pub fn loses_packets(&self) -> bool {
+        self.ailments.lossy.keys().any(|id| self.link(*id).alive)
     }
 
     /// How slow a device is; `None` if it is like its like.

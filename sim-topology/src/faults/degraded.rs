@@ -5,7 +5,7 @@ use sim_core::units::{Bytes, Rate, Span};
 
 use super::patient::Patient;
 use super::target::{Item, Wanted, links_of};
-use super::{Effect, FaultError};
+use super::{Effect, FaultError, Lossy};
 use crate::device::{Link, LinkClass};
 use crate::fabric::Fabric;
 use crate::route::RouteRequest;
@@ -168,8 +168,8 @@ impl Degraded {
         }
     }
 
-    /// The link as it becomes.
-    fn change(&self, id: LinkId, patient: &Patient<'_>) -> Result<Link, FaultError> {
+    /// The link as it becomes, and what it loses if it is one of the network.
+    fn change(&self, id: LinkId, patient: &Patient<'_>) -> Result<(Link, Option<Lossy>), FaultError> {
         let fabric = patient.fabric();
         let mut link = *fabric.link(id);
         let own = link.rate;
@@ -209,14 +209,17 @@ impl Degraded {
             link.packet_overhead = row.tlp_overhead * packets;
         }
         link.latency += self.added_latency;
+        let (mut lossy, sound) = (None, (link.rate, link.latency));
         if let Some(errors) = self.errors {
             let wire = packet(fabric, &link);
             let retries = Retries::go_back_n(errors.packet_loss(wire), round_trip(fabric, &link), wire, link.rate);
             link.rate = Rate::bytes_per_sec((link.rate.get() as f64 * retries.goodput) as u64);
             link.latency += retries.delay;
+            lossy = link.class.is_network().then_some(retries.loss);
         }
         link.rate = link.rate.max(Rate::MIN);
-        Ok(link)
+        let lossy = lossy.map(|loss| Lossy { loss, before: sound, after: (link.rate, link.latency) });
+        Ok((link, lossy))
     }
 }
 
@@ -256,7 +259,11 @@ impl Effect for Degraded {
         let mut all: Vec<String> = Vec::new();
         let mut changed = false;
         for id in links {
-            let (before, after) = (*patient.fabric().link(id), self.change(id, patient)?);
+            let before = *patient.fabric().link(id);
+            let (after, lossy) = self.change(id, patient)?;
+            if let Some(lossy) = lossy {
+                patient.lose(id, lossy);
+            }
             if before == after {
                 continue;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sim_core::ids::LinkId;
 use sim_core::outage::Outage;
 
-use super::{Ailments, AppliedFault, Fault, FaultError, FaultWarning, Slowness};
+use super::{Ailments, AppliedFault, Fault, FaultError, FaultWarning, Lossy, PauseStorm, Slowness};
 use crate::catalogue::Catalogue;
 use crate::device::{DeviceId, Link};
 use crate::fabric::Fabric;
@@ -129,6 +129,21 @@ impl<'a> Patient<'a> {
         self.note(id, note);
         self.links.push(id);
         Ok(())
+    }
+
+    /// A link of the network loses packets; without packets that costs it what `lossy` says.
+    pub(super) fn lose(&mut self, id: LinkId, lossy: Lossy) {
+        let entry = self.ailments.lossy.entry(id).or_insert(lossy);
+        if *entry != lossy {
+            *entry = entry.and(lossy);
+        }
+    }
+
+    /// A link is held by the device that it leads to.
+    pub(super) fn hold(&mut self, id: LinkId, storm: PauseStorm, note: String) {
+        self.ailments.storms.push((id, storm));
+        self.note(id, note);
+        self.links.push(id);
     }
 
     /// A link dies; false if it was dead.

@@ -53,11 +53,7 @@ impl Wanted {
 
 /// What the target of `fault` names; of random choices those that the seed draws for the fault of this number.
 pub(super) fn resolve(fabric: &Fabric, fault: &Fault, seed: u64, number: usize) -> Result<Vec<Item>, FaultError> {
-    let target = fault.target.trim();
-    let mut items = match split(target) {
-        Some((from, to, both)) => links(fabric, from, to, both)?,
-        None => devices(fabric, target)?,
-    };
+    let mut items = named(fabric, &fault.target)?;
     if let Some(pick) = fault.pick {
         let pick = pick as usize;
         if pick == 0 || pick > items.len() {
@@ -77,6 +73,15 @@ pub(super) fn resolve(fabric: &Fabric, fault: &Fault, seed: u64, number: usize) 
         items = places.into_iter().map(|i| items[i].clone()).collect();
     }
     Ok(items)
+}
+
+/// What a target names.
+pub(super) fn named(fabric: &Fabric, target: &str) -> Result<Vec<Item>, FaultError> {
+    let target = target.trim();
+    match split(target) {
+        Some((from, to, both)) => links(fabric, from, to, both),
+        None => devices(fabric, target),
+    }
 }
 
 /// The two ends of a link's name, and whether both directions are meant.

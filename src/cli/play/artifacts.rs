@@ -1,8 +1,8 @@
 //! The files that `bench --out` and `run --out` write.
 
-use sim_report::plot::{Chart, Kind, Scale, Series};
+use sim_report::plot::{Chart, Kind, Scale, Series, queues_chart, rates_chart};
 use sim_report::result::{Envelope, Warning};
-use sim_report::table::{collectives_csv, links_csv, transfers_csv};
+use sim_report::table::{collectives_csv, flows_csv, links_csv, ports_csv, series_csv, transfers_csv};
 
 use super::super::context::overrides;
 use super::super::fault::Failure;
@@ -11,7 +11,18 @@ use crate::scenario::Loaded;
 use crate::simulate::Report;
 
 /// All names, so that an old run and a new one never mix.
-pub(super) const NAMES: &[&str] = &["result.json", "collectives.csv", "transfers.csv", "links.csv", "chart.svg"];
+pub(super) const NAMES: &[&str] = &[
+    "result.json",
+    "collectives.csv",
+    "transfers.csv",
+    "links.csv",
+    "ports.csv",
+    "flows.csv",
+    "series.csv",
+    "chart.svg",
+    "queues.svg",
+    "rates.svg",
+];
 
 /// Writes all that there is.
 pub(super) fn write(
@@ -31,7 +42,27 @@ pub(super) fn write(
     if let Some(svg) = chart(loaded, report) {
         folder.file("chart.svg", svg.as_bytes())?;
     }
+    if loaded.packets.is_some() {
+        packets(folder, loaded, report)?;
+    }
     folder.finish()
+}
+
+/// What is there of packets alone.
+fn packets(folder: &Folder, loaded: &Loaded, report: &Report) -> Result<(), Failure> {
+    let recorded = &report.recorded;
+    folder.table("ports.csv", |out| ports_csv(out, &recorded.ports))?;
+    folder.table("flows.csv", |out| flows_csv(out, &recorded.flows))?;
+    // The last is that of the largest size.
+    if let Some(last) = recorded.series.last() {
+        folder.table("series.csv", |out| series_csv(out, &recorded.series))?;
+        let title = format!("{}: {}", loaded.scenario.name, last.run);
+        let charts = [("queues.svg", queues_chart(last, &title)), ("rates.svg", rates_chart(last, &title))];
+        for (name, svg) in charts.into_iter().filter_map(|(name, svg)| Some((name, svg.ok()?))) {
+            folder.file(name, svg.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// busbw over size where there are collectives, else how many transfers are done by when; `None` without either.

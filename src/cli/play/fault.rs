@@ -39,7 +39,7 @@ pub(in super::super) fn stopped(reason: StopReason, at: &str, limited: bool) -> 
         StopReason::Deadlock => (Code::Deadlock, "nothing moves any more, and the work is not done: a deadlock"),
         StopReason::Interrupted => (Code::Interrupted, "interrupted"),
         StopReason::GaveUp => (Code::GaveUp, "a queue pair gave up: none of its packets arrives"),
-        StopReason::NoProgress => (Code::NoProgress, "there is something to send, and nothing arrives any more"),
+        StopReason::NoProgress => (Code::NoProgress, "there is something to send, and nothing new arrives any more"),
         StopReason::Finished => return Failure::internal("a finished run was taken for one that stopped"),
     };
     let exit = if super::by_user(reason) { Exit::Interrupted } else { Exit::Stopped };

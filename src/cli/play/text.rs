@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 use sim_core::units::Bytes;
 use sim_report::result::{ExplainResult, RunResults};
 use sim_report::table::{
-    Align, TextTable, collectives_text, links_text, parameters_line, seeds_text, time_text, transfers_text,
-    transport_text,
+    Align, TextTable, collectives_text, links_text, parameters_line, seeds_text, series_text, time_text,
+    transfers_text, transport_text,
 };
 
 use crate::scenario::Loaded;
@@ -46,6 +46,7 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     if let Some(transport) = &results.transport {
         let _ = write!(out, "\n{}", transport_text(transport));
     }
+    out += &series_text(&results.series);
     if let Some(seeds) = &results.seeds {
         let _ = write!(out, "\n{}", seeds_text(seeds));
     }

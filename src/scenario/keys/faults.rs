@@ -11,11 +11,12 @@ pub(crate) static FAULTS: &[(&str, &TableSpec)] = &[
     ("nic_map", &NIC_MAP),
     ("miscabled", &MISCABLED),
     ("acs", &ACS),
+    ("pause-storm", &PAUSE_STORM),
 ];
 
 const KIND_KEY: KeySpec = key(
     "kind",
-    Kind::Choice(&["degraded", "flapping", "straggler", "dead", "nic_map", "miscabled", "acs"]),
+    Kind::Choice(&["degraded", "flapping", "straggler", "dead", "nic_map", "miscabled", "acs", "pause-storm"]),
     "Which kind of fault this table is.",
 )
 .required();
@@ -53,7 +54,12 @@ static DEGRADED: TableSpec = TableSpec {
             "Probability that a bit is wrong after error correction. What is damaged is sent again, with all that followed \
              it within a round trip. Excludes `packet_loss`.",
         ),
-        key("packet_loss", Kind::Number(0.0, 1.0), "Probability that a packet is lost, and sent again."),
+        key(
+            "packet_loss",
+            Kind::Number(0.0, 1.0),
+            "Probability that a packet is lost, and sent again. On links of the network whose packets are played, each is lost or not \
+             by the draws of the seed; elsewhere what is sent again takes its share of the rate.",
+        ),
     ],
 };
 
@@ -118,4 +124,17 @@ static ACS: TableSpec = TableSpec {
     doc: "PCIe access control services left on: peer traffic below a switch goes up to the root port and back. The target is a \
           node, a range or all.",
     keys: &[KIND_KEY, TARGET, PICK],
+};
+
+static PAUSE_STORM: TableSpec = TableSpec {
+    name: "fault.pause-storm",
+    doc: "A device that pauses the port that feeds it without a reason: a NIC whose receive pipeline has stopped, a hung switch. Only \
+          where packets are played, with pauses or credits. The target is a NIC, a node, a switch or a link (`leaf0->node0.nic0`).",
+    keys: &[
+        KIND_KEY,
+        TARGET,
+        PICK,
+        key("from", Kind::Time, "From when on, from the start of each simulation.").default("0 us"),
+        key("until", Kind::Time, "Until when. Without it, for ever; `transport.pfc.watchdog` drops what is held then."),
+    ],
 };

@@ -109,6 +109,7 @@ pub static ROOT: TableSpec = TableSpec {
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
         key("fault", Kind::Variants(super::FAULTS), "What is broken, or slower than it should be."),
         key("limits", Kind::Table(&LIMITS), "When to stop early."),
+        key("observe", Kind::Table(&super::OBSERVE), "What is recorded of packets over time."),
         key(
             "catalogue",
             Kind::Table(&CATALOGUE),
@@ -201,7 +202,16 @@ static LIMITS: TableSpec = TableSpec {
     name: "limits",
     doc: "A run stops with exit code 4 when it reaches one of these, and keeps what it has. Each size of a sweep and each \
           transfer workload is counted by itself.",
-    keys: &[key("events", Kind::Integer(1, i64::MAX), "Number of events."), key("time", Kind::Time, "Simulated time.")],
+    keys: &[
+        key("events", Kind::Integer(1, i64::MAX), "Number of events."),
+        key("time", Kind::Time, "Simulated time."),
+        key(
+            "stall",
+            Kind::Time,
+            "Simulated time without a packet that arrives, although there is something to send; 0 is for ever. Without it, 1 s, or \
+             what all retries of a sender take, if that is longer. Only where packets are played.",
+        ),
+    ],
 };
 
 static WORKLOADS: &[(&str, &TableSpec)] = &[("collective", &COLLECTIVE), ("transfer", &TRANSFER)];

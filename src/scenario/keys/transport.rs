@@ -242,6 +242,12 @@ static PFC: TableSpec = TableSpec {
             Kind::Time,
             "How long a port may be held before what it queues is dropped. Without it, for ever; operators set about 200 ms.",
         ),
+        key(
+            "nic_watchdog",
+            Kind::Time,
+            "How long a NIC whose receive pipeline has stopped may pause its switch before it is kept from it (a fault `pause-storm` of \
+             a NIC). Without it, for ever; adapters act after 100 ms (SIGCOMM 2016).",
+        ),
     ],
 };
 

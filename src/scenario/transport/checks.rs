@@ -2,7 +2,7 @@
 
 use sim_core::net::spec::{Control as Controls, FlowControlSpec, Marking, Paths, Recovery, SharedSpec, Threshold};
 use sim_core::units::Bytes;
-use sim_topology::Places;
+use sim_topology::{Fabric, Places};
 
 use super::super::transport_preset;
 use super::super::tree::{Entry, Node, Table, Value};
@@ -12,7 +12,7 @@ use super::{Packets, WITHOUT};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
 /// Reports all that does not fit.
-pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut Diagnostics) {
+pub(super) fn check(packets: &Packets, table: &Table, fabric: &Fabric, places: &Places, out: &mut Diagnostics) {
     other_flow_control(packets, table, out);
     without_effect(packets, table, out);
     let at = |key: &str, fault: Diagnostic, label: String| match node(table, key) {
@@ -41,10 +41,17 @@ pub(super) fn check(packets: &Packets, table: &Table, places: &Places, out: &mut
         let label = "they wait as data do, which switches may drop".to_owned();
         out.push(at("control_class", fault, label).help("control_class = \"express\""));
     }
-    if packets.lost > 0 && packets.flow.recovery == Recovery::None {
+    if (packets.lost > 0 || fabric.loses_packets()) && packets.flow.recovery == Recovery::None {
         let fault = Diagnostic::new(Code::Unprotected, "packets are lost, and nothing sends them again");
         let label = "messages that lose a packet never arrive".to_owned();
         out.push(at("recovery", fault, label).help("recovery = \"selective\""));
+    }
+    if let Some(rto) = packets.flow.timeout
+        && rto < packets.reach.round_trip
+    {
+        let fault = Diagnostic::new(Code::EarlyTimeout, "senders go back before an acknowledgement can have come");
+        let label = format!("an unloaded round trip of the longest path takes {}", packets.reach.round_trip);
+        out.push(at("rto", fault, label).help("rto = \"67 ms\", the default"));
     }
     if let Some(Odd { low, high, label }) = (Control::of(packets.rate_control_name).odd)(&packets.rate) {
         let fault = Diagnostic::new(Code::BadThresholds, format!("`{low}` is above `{high}`"));

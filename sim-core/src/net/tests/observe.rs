@@ -95,7 +95,7 @@ fn samples_change_nothing_and_agree_with_the_counters() {
     let mean = queued.iter().sum::<u64>() as f64 / queued.len() as f64;
     near(mean, counters.mean(), 0.01);
     assert_eq!(sent.last().copied(), Some(counters.bytes));
-    assert_eq!(series.flows[1].arrived.last().copied(), Some(256));
+    assert_eq!(series.flows[1].arrived.last().copied(), Some(1 << 20));
     // An interval of next to nothing is widened until the samples fit.
     let dense = incast(|spec| {
         spec.observe = Observe { interval: Span::from_ps(1), ports: vec![port], ..Observe::default() };
@@ -268,4 +268,80 @@ fn a_run_in_which_nothing_arrives_is_given_up() {
     let outcome = run.outcome();
     assert!(outcome.no_progress && (us(5_000)..us(5_200)).contains(&run.now()), "{}", run.now());
     assert_eq!(outcome.flows[0].arrived, 0);
+}
+
+#[test]
+fn queue_pairs_are_sampled_by_their_ends_within_what_fits() {
+    let port = to_receiver() as u32;
+    let ends = |from: u32, to: u32| {
+        let one = |node: u32| (0..10).map(|other| other == node).collect();
+        Between { from: one(from), to: one(to) }
+    };
+    let sampled = incast(|spec| {
+        spec.observe = Observe {
+            interval: Span::from_us(1),
+            ports: vec![port],
+            between: vec![ends(3, 0), ends(5, 0), ends(0, 5)],
+            most: 300,
+            ..Observe::default()
+        };
+    });
+    let series = &sampled.2.series;
+    assert_eq!(series.flows.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [2, 4]);
+    // A hundred of each of three, of the 1,007 until the last look for a circle: every sixteenth is left.
+    assert_eq!((series.interval, series.at.len()), (Span::from_us(16), 63));
+    for flow in &series.flows {
+        assert_eq!(
+            (flow.arrived.len(), flow.out.len(), flow.pace.len()),
+            (series.at.len(), series.at.len(), series.at.len())
+        );
+        assert!(flow.arrived.is_sorted() && *flow.arrived.last().unwrap() > 1_000_000, "{:?}", flow.arrived.last());
+    }
+    // One that is opened later has nothing before.
+    let fabric = star(3, 100);
+    let mut spec = fabric.spec(64, FlowControlSpec::Unlimited);
+    let all = Between { from: vec![true; 4], to: vec![true; 4] };
+    spec.observe = Observe { interval: Span::from_us(10), between: vec![all], ..Observe::default() };
+    let mut run = Run::new(spec).unwrap();
+    for (from, to) in [(0, 1), (2, 1)] {
+        let (forth, back) = fabric.path(&[from, 3, to]);
+        let flow = run.open(&forth, &back, FlowSpec::default(), AnyRateControl::default()).unwrap();
+        run.post(flow, 1 << 20);
+        assert!(!run.run(Time::MAX));
+    }
+    let series = run.outcome().series;
+    assert_eq!(series.flows.len(), 2);
+    assert!(series.flows.iter().all(|flow| flow.arrived.len() == series.at.len()));
+    // The last sample is less than ten microseconds, 31 packets, before the end.
+    let left = (1 << 20) - series.flows[1].arrived.last().unwrap();
+    assert!(series.flows[1].arrived[3] == 0 && left <= 31 * 4096, "{left}");
+}
+
+#[test]
+fn what_makes_a_queue_pair_wait_is_counted() {
+    use crate::rate_control::Fixed;
+    use crate::units::{Bytes, PsPerByte, Rate};
+    let fabric = star(2, 100);
+    let play = |pace: PsPerByte, window: u64, cut: u64| {
+        let mut run = Run::new(fabric.spec(64, FlowControlSpec::Unlimited)).unwrap();
+        let (forth, back) = fabric.path(&[0, 2, 1]);
+        let rate: AnyRateControl = Fixed { pace, window: Bytes::new(window) }.into();
+        let flow = run.open(&forth, &back, FlowSpec::default(), rate).unwrap();
+        run.post(flow, 1 << 20);
+        run.run(Time::from_ps(cut));
+        (run.outcome().flows[0], run.outcome())
+    };
+    let (free, _) = play(PsPerByte::FREE, u64::MAX, u64::MAX - 1);
+    assert_eq!((free.windowed, free.paced), (Span::ZERO, Span::ZERO));
+    // At a quarter of the line, three quarters of 255 packets' times are spent waiting.
+    let (slow, outcome) = play(Rate::gbit(25).ps_per_byte(), u64::MAX, u64::MAX - 1);
+    near(slow.paced.as_us(), 255.0 * 0.3328 * 3.0, 1e-3);
+    assert_eq!((slow.windowed, outcome.ports[0][0].resent), (Span::ZERO, 0));
+    // One packet at a time: the round trip less its own time on the wire, but for the last packet.
+    let (held, _) = play(PsPerByte::FREE, 1, u64::MAX - 1);
+    near(held.windowed.as_us(), 255.0 * (2.0 * 0.3328 + 4.0 + 2.0 * 0.00512), 1e-3);
+    assert_eq!(held.paced, Span::ZERO);
+    // It counts while it lasts.
+    let (part, _) = play(Rate::gbit(25).ps_per_byte(), u64::MAX, 100_000_000);
+    near(part.paced.as_us(), 75.0, 0.01);
 }
