@@ -6,6 +6,7 @@
 
 mod best;
 mod bottleneck;
+mod causes;
 mod check;
 mod congested;
 mod explain;

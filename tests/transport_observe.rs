@@ -282,3 +282,28 @@ fn where_nothing_new_arrives_the_run_ends_and_says_why() {
     assert!(codes(PAIR, &["transport.packet_loss=0.01", "transport.rto=\"1 us\""]).contains(&Code::EarlyTimeout));
     assert!(!codes(PAIR, &["transport.packet_loss=0.01", "transport.rto=\"100 us\""]).contains(&Code::EarlyTimeout));
 }
+
+/// Where no link is full the first line names what held packets back, from the time for which it did.
+#[test]
+fn the_bottleneck_is_what_holds_packets_back() {
+    let says = |text: &str, settings: &[&str], words: &str| {
+        let headline = play(text, settings).headline;
+        assert!(headline.contains(&format!("Bottleneck: {words}")), "{words:?}: {headline}");
+    };
+    says(PAIR, &[], "node0.nic0->leaf0, busy 9");
+    let far = "fabric.link_latency=\"10 us\"";
+    says(PAIR, &[far, "transport.window=\"16 KiB\""], "the window of 1 flow (busiest: node0.nic0->leaf0, 3");
+    let grants = ["transport.rate_control=receiver", "transport.receiver.budget=\"16 KiB\"", far];
+    says(PAIR, &grants, "grants of receivers to 1 flow");
+    let lost = "fault=[{ kind = \"degraded\", target = \"node0.nic0->leaf0\", packet_loss = 0.01 }]";
+    says(PAIR, &[lost, "workload.0.list.0.bytes=\"20 MB\"", "transport.recovery=selective"], "timeouts of 1 flow (");
+    let storm = "fault=[{ kind = \"pause-storm\", target = \"node3.nic0\", until = \"3 ms\" }]";
+    says(LEAVES, &["transport.buffer.size=\"2 MB\"", storm], "pauses (");
+    let slow =
+        ["transport.rate_control=dcqcn", "workload.0.list.0.bytes=\"16 MiB\"", "workload.0.list.1.dst=node3.nic0"];
+    says(
+        LEAVES,
+        &[&slow[..], &["transport.ecn.kmin=\"4 KB\"", "transport.ecn.kmax=\"8 KB\""]].concat(),
+        "rate control of ",
+    );
+}

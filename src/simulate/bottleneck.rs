@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use sim_collectives::{Machine, Plan};
 use sim_core::ids::LinkId;
+use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Span, Time};
 use sim_topology::{DeviceId, Fabric};
 
+use super::causes::{self, Cause};
 use super::links::{busiest, busiest_since};
 
 /// Above this share of its time, a link or a channel is what bounds the work.
@@ -17,12 +19,22 @@ const BUSY: f64 = 0.5;
 /// its limit and above half of it; else latency.
 pub(super) fn collective(
     machine: &Machine<'_>,
-    plan: &Plan,
+    (plan, network): (&Plan, &Network),
     outcome: &Outcome,
     (algbw, busbw): (f64, f64),
     links: Option<&BTreeSet<LinkId>>,
 ) -> String {
     let channels = channel_share(machine, plan, algbw, busbw);
+    let link = busiest(outcome, links).map(|(id, share)| (machine.fabric.link_name(id), share));
+    let named = link.as_ref().map(|(name, share)| (name.as_str(), *share));
+    let cause = causes::cause(machine.fabric, network.packets(), outcome, Time::ZERO, named);
+    let full = [named.map(|(_, share)| share), channels.map(|(share, _)| share)];
+    if let Some(Cause { share, words }) = &cause
+        && *share > causes::MOST
+        && full.iter().flatten().all(|share| *share < causes::FULL)
+    {
+        return words.clone();
+    }
     if let Some((id, share)) = busiest(outcome, links)
         && share > BUSY
         && channels.is_none_or(|(of_channels, _)| share > of_channels)
@@ -34,7 +46,7 @@ pub(super) fn collective(
         Some((share, what)) if share > BUSY / 2.0 => format!("latency and {what}"),
         // With large messages between pairs and no busy link, the channels they share are what is left.
         None if plan.call.p2p.message >= 1 << 20 => "channel rate".to_owned(),
-        _ => "latency".to_owned(),
+        _ => cause.map_or_else(|| "latency".to_owned(), |cause| cause.words),
     }
 }
 
@@ -50,12 +62,18 @@ fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> 
     Some(((moved / f64::from(plan.channels.max(1)) / rate).min(1.0), limit.words))
 }
 
-/// What bounds transfers, of which the first began at `began`: the busiest link if it is busy for more than half of the
-/// time, else latency.
-pub(super) fn transfers(fabric: &Fabric, outcome: &Outcome, began: Time) -> String {
-    match busiest_since(outcome, began) {
-        Some((id, share)) if share > BUSY => format!("{} {:.0} %", fabric.link_name(id), share * 100.0),
-        _ => "latency".to_owned(),
+/// What bounds transfers, of which the first began at `began`: the busiest link if it is full, or busy for more than half of the
+/// time and nothing else holds packets back; else what does, else latency.
+pub(super) fn transfers(fabric: &Fabric, network: &Network, outcome: &Outcome, began: Time) -> String {
+    let link = busiest_since(outcome, began).map(|(id, share)| (fabric.link_name(id), share));
+    let named = link.as_ref().map(|(name, share)| (name.as_str(), *share));
+    let cause = causes::cause(fabric, network.packets(), outcome, began, named);
+    let mostly = cause.as_ref().is_some_and(|cause| cause.share > causes::MOST);
+    match named {
+        Some((name, share)) if share > BUSY && (share > causes::FULL || !mostly) => {
+            format!("{name} {:.0} %", share * 100.0)
+        }
+        _ => cause.map_or_else(|| "latency".to_owned(), |cause| cause.words),
     }
 }
 

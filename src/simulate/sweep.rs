@@ -81,7 +81,7 @@ pub fn predict(
     let wall = timed.wall;
     super::sound(&what, &timed.outcome)?;
     profile::used_links(machine.fabric, &machine.timing, &timed.outcome);
-    let row = row(machine, request, &timed.plan, &timed.outcome, timed.time.as_us(), None);
+    let row = row((machine, network), request, &timed.plan, &timed.outcome, timed.time.as_us(), None);
     let range_us = (timed.range.0.as_us(), timed.range.1.as_us());
     Ok(Predicted { row, range_us, outcome: timed.outcome, wall })
 }
@@ -110,7 +110,7 @@ pub fn predict_with(
 
 /// The row of results of a call that took `time_us`; where others ran too, `links` are those that it uses itself.
 pub(super) fn row(
-    machine: &Machine<'_>,
+    (machine, network): (&Machine<'_>, &Network),
     request: &Request,
     plan: &Plan,
     outcome: &Outcome,
@@ -129,7 +129,7 @@ pub(super) fn row(
         time_us,
         algbw,
         busbw,
-        bottleneck: bottleneck::collective(machine, plan, outcome, (algbw, busbw), links),
+        bottleneck: bottleneck::collective(machine, (plan, network), outcome, (algbw, busbw), links),
         low_us: None,
         high_us: None,
         kind: None,

@@ -77,7 +77,14 @@ fn one(world: &World<'_>, machines: &[Machine<'_>], now: &[&Request], sum: &mut 
         let plan = machine.plan(request).map_err(|error| unable()(error.into()))?;
         let program = plan.program(machine, 1).map_err(|error| unable()(error.into()))?;
         let links: BTreeSet<LinkId> = program.routes.iter().copied().collect();
-        let row = sweep::row(machine, request, &plan, &run.outcome, mean(node, until).as_us(), Some(&links));
+        let row = sweep::row(
+            (machine, world.by_library),
+            request,
+            &plan,
+            &run.outcome,
+            mean(node, until).as_us(),
+            Some(&links),
+        );
         if world.options.explain != Explain::No {
             let given = world.loaded.scenario.software.channels.as_ref();
             let channels_from = given.map(|c| c.source.clone().unwrap_or_default());

@@ -111,7 +111,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         sum.headline = format!("{what}: {done} of {}, stopped at {}.", count(list.len()), time_text(after.as_us()));
     } else if bytes > 0 {
         let us = last.since(first).as_us();
-        let mut limit = bottleneck::transfers(fabric, &executed.outcome, began);
+        let mut limit = bottleneck::transfers(fabric, world.network, &executed.outcome, began);
         // A processor that copies by itself is slower than any link.
         if limit == "latency" && copied_us > us / 2.0 {
             "the CPU's copy rate".clone_into(&mut limit);

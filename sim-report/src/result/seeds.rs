@@ -11,6 +11,9 @@ pub struct Spread {
     pub name: String,
     /// How many seeds gave a time; the others stopped before.
     pub seeds: u64,
+    /// Their mean.
+    #[serde(default)]
+    pub mean_us: f64,
     /// The least.
     pub best_us: f64,
     /// Of 100 values five are no greater.
@@ -39,6 +42,7 @@ impl Spread {
         Self {
             name: name.into(),
             seeds: values.len() as u64,
+            mean_us: order.iter().map(|(value, _)| value).sum::<f64>() / order.len().max(1) as f64,
             best_us: order.first().map_or(0.0, |(value, _)| *value),
             p5_us: rank(5),
             p50_us: rank(50),

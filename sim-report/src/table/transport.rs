@@ -70,6 +70,7 @@ pub fn seeds_text(seeds: &SeedsResult) -> String {
     let mut table = TextTable::new([
         ("over the seeds", Align::Left),
         ("best", Align::Right),
+        ("mean", Align::Right),
         ("p5", Align::Right),
         ("p50", Align::Right),
         ("p95", Align::Right),
@@ -78,7 +79,7 @@ pub fn seeds_text(seeds: &SeedsResult) -> String {
         ("seeds", Align::Right),
     ]);
     for m in &seeds.measures {
-        let times = [m.best_us, m.p5_us, m.p50_us, m.p95_us, m.worst_us].map(time_text);
+        let times = [m.best_us, m.mean_us, m.p5_us, m.p50_us, m.p95_us, m.worst_us].map(time_text);
         table.row([vec![m.name.clone()], times.to_vec(), vec![m.worst_seed.to_string(), m.seeds.to_string()]].concat());
     }
     table.render()
