@@ -307,3 +307,18 @@ fn the_bottleneck_is_what_holds_packets_back() {
         "rate control of ",
     );
 }
+
+/// What follows from the fabric (windows, thresholds) doesn't collapse because a NIC is dead, and what the death costs is told against
+/// the same transport.
+#[test]
+fn a_dead_nic_moves_no_default() {
+    let text = "system = \"hgx-h100\"\nnodes = 2\n[transport]\nkind = \"efa\"\nmodel = \"packets\"\n\
+                [[workload]]\nkind = \"collective\"\nop = \"alltoall\"\nsizes = [\"4 MiB\"]\n";
+    let dead = "fault=[{ kind = \"dead\", target = \"node0.nic0\" }]";
+    let values = |settings: &[&str]| load(text, settings).unwrap().packets.unwrap().parameters;
+    assert_eq!(values(&[]), values(&[dead]));
+    let time = |report: &Report| report.results.collectives[0].time_us;
+    let (well, ill) = (play(text, &[]), play(text, &[dead]));
+    assert_eq!(ill.results.healthy.as_ref().unwrap().collectives_us, [time(&well)]);
+    assert!(time(&ill) > time(&well), "{} beside {}", time(&ill), time(&well));
+}

@@ -28,7 +28,11 @@ impl Reach {
         let packet = mtu + overhead;
         // As built: a slow cable moves no threshold.
         let nic = fabric.plan().rate.max(Rate::MIN);
-        let nics: Vec<_> = fabric.nodes().iter().flat_map(|node| node.nics.iter().copied()).collect();
+        // From a NIC that is dead, or whose cable is, no way leads anywhere.
+        let mut cabled = vec![false; fabric.devices().len()];
+        network().for_each(|link| cabled[link.from.index()] = true);
+        let nics = fabric.nodes().iter().flat_map(|node| node.nics.iter().copied());
+        let nics: Vec<_> = nics.filter(|nic| fabric.device(*nic).alive && cabled[nic.index()]).collect();
         let one_way = |route: &[sim_core::ids::LinkId]| {
             route
                 .iter()
