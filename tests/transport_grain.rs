@@ -5,9 +5,8 @@ mod transport_common;
 
 use std::fmt::Write as _;
 
-use sim_core::net::spec::FlowControlSpec;
 use sim_core::units::Time;
-use transport_common::{Alone, acked_us, drawn, page, transfers};
+use transport_common::{Alone, acked_us, drawn, page, run, transfers};
 
 /// Seeds whose results are taken together: of marks, and of permutations.
 const SEEDS: u64 = 8;
@@ -96,11 +95,6 @@ fn play(case: &Case, grain: u32, seeds: u64) -> Means {
         let head = drawn(case.fabric, 64, case.gbit, seed);
         let mut alone = Alone::of(&format!("{head}[transport]\npreset = \"{}\"\n{}", case.preset, case.work));
         alone.spec.grain = grain;
-        let more = u64::from((grain - 1) * alone.spec.full());
-        if let FlowControlSpec::Shared(shared) = &mut alone.spec.flow_control {
-            // A unit that has begun is sent to its end.
-            shared.headroom += more;
-        }
         let (mut run, bytes) = alone.open();
         bytes.iter().enumerate().for_each(|(qp, bytes)| run.post(qp as u32, *bytes));
         assert!(!run.run(Time::MAX), "it ends");
@@ -161,5 +155,81 @@ fn coarser_units_come_near_at_a_fraction_of_the_events() {
             }
         }
     }
+    for (grain, run) in [1, 4, 16].map(|grain| (grain, ring(grain))) {
+        let (us, totals, events) = run;
+        let fine = ring(1);
+        let moved = us / fine.0 - 1.0;
+        let name = "ring all-reduce, 64 MiB on 4 nodes of 8, `roce-400g`";
+        if grain == 1 {
+            let _ = writeln!(table, "| {name} | 1 | {us:.1} |  |  |  | {} | {} | {events} |", totals.0, totals.1);
+        } else {
+            let saved = fine.2 as f64 / events as f64;
+            let _ = writeln!(
+                table,
+                "| {name} | {grain} | {us:.1} ({:+.1} %) |  |  |  | {} | {} | 1/{saved:.1} |",
+                moved * 100.0,
+                totals.0,
+                totals.1
+            );
+            assert!(moved.abs() < 0.02 && saved > 1.2, "{grain}: {us} for {}, 1/{saved}", fine.0);
+        }
+    }
     page("docs/models.md", "coarser packets", &table);
+}
+
+/// A collective over the engine: its time, marks and pauses, and all events, those inside of nodes, too.
+fn ring(grain: u32) -> (f64, (u64, u64), u64) {
+    let (_, report) = run(&format!(
+        "schema = 1\nsystem = \"hgx-h100\"\nnodes = 4\n[transport]\npreset = \"roce-400g\"\ngrain = {grain}\n\
+         [[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nalgorithm = \"ring\"\nsizes = [\"64 MiB\"]\niterations = 1\n"
+    ));
+    let totals = report.results.transport.as_ref().expect("packets").totals;
+    (report.results.collectives[0].time_us, (totals.marks, totals.pauses), report.results.engine.events)
+}
+
+/// What the key says, what results say of it, and W118.
+#[test]
+fn units_are_asked_for_by_a_key() {
+    let play = |grain: &str, pairs: &[(u32, u32)], more: &str| {
+        let head = drawn("star", 64, 100, 1);
+        let work = transfers(pairs, "4 MiB");
+        run(&format!("{head}[transport]\npreset = \"roce-lossless\"\ngrain = {grain}\n{more}\n{work}")).1
+    };
+    let of = |report: &fabricsim::simulate::Report| {
+        let grain = report.results.transport.as_ref().expect("packets").grain.clone();
+        grain.map(|grain| (grain.packets, grain.why))
+    };
+    let warned = |report: &fabricsim::simulate::Report| {
+        report.findings.iter().any(|finding| finding.code == fabricsim::diagnostic::Code::CoarseUnits)
+    };
+    let one = [(1, 0)];
+    let incast: Vec<(u32, u32)> = (1..=8).map(|host| (host, 0)).collect();
+    assert_eq!(of(&play("1", &one, "")), None);
+    assert_eq!(of(&play("4", &one, "")), Some((4, "as asked".to_owned())));
+    let (packets, why) = of(&play("\"auto\"", &one, "")).expect("a grain");
+    assert_eq!((packets, why.starts_with("nothing can be marked")), (16, true), "{why}");
+    let free = play("\"auto\"", &incast, "");
+    let (packets, why) = of(&free).expect("a grain");
+    assert_eq!((packets, why.starts_with("flows from links of more than its rate meet at ")), (1, true), "{why}");
+    let single = play("1", &incast, "");
+    assert_eq!(free.slowest_us, single.slowest_us);
+    let (packets, why) = of(&play("\"auto\"", &one, "ecn.kmin = \"20 KB\"")).expect("a grain");
+    assert_eq!((packets, why.contains("reaches a threshold")), (1, true), "{why}");
+    assert!(warned(&play("4", &incast, "")));
+    assert!(!warned(&play("4", &one, "")) && !warned(&free) && !warned(&single));
+}
+
+#[test]
+fn grains_that_cannot_be_are_refused() {
+    let head = drawn("star", 4, 100, 1);
+    for grain in ["0", "65", "-1", "1.5", "\"automatic\"", "\"4\"", "[4]", "true"] {
+        let text = format!(
+            "{head}[transport]\npreset = \"roce-lossless\"\ngrain = {grain}\n{}",
+            transfers(&[(1, 0)], "1 MiB")
+        );
+        let input = fabricsim::scenario::Input::Text { name: "t.toml".into(), text };
+        let faults = fabricsim::scenario::Scenario::load(&input, &[]).err().expect("it is refused");
+        let shown = fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain);
+        assert!(shown.contains("grain"), "{grain}: {shown}");
+    }
 }

@@ -54,6 +54,8 @@ pub enum Kind {
     Named(&'static str, &'static str),
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A whole number within bounds, or one of some words.
+    IntegerOr(i64, i64, &'static [&'static str]),
     /// A number within bounds.
     Number(f64, f64),
     /// A number within bounds, or an array of them: one a tier, from the leaves up.
@@ -125,6 +127,9 @@ impl Kind {
                 (low, i64::MAX) => format!("an integer of at least {low}"),
                 (low, high) => format!("an integer from {low} to {high}"),
             },
+            Self::IntegerOr(low, high, words) => {
+                format!("{}, or {}", Self::Integer(*low, *high).describe(), words.join(", "))
+            }
             Self::Number(low, high) => {
                 if *high == f64::MAX {
                     format!("a number of at least {low}")

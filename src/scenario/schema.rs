@@ -97,7 +97,9 @@ fn variant_name(table: &TableSpec) -> Option<&'static str> {
 /// The default as a JSON value of the key's type.
 fn default_value(kind: &Kind, default: &str) -> Value {
     match kind {
-        Kind::Integer(..) | Kind::Number(..) | Kind::Boolean => serde_json::from_str(default).unwrap_or(json!(default)),
+        Kind::Integer(..) | Kind::IntegerOr(..) | Kind::Number(..) | Kind::Boolean => {
+            serde_json::from_str(default).unwrap_or(json!(default))
+        }
         _ => json!(default),
     }
 }
@@ -109,6 +111,9 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Text | Kind::Named(..) => json!({ "type": "string" }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Integer(low, high) => bounds("integer", json!(low), json!(high), *low == i64::MIN, *high == i64::MAX),
+        Kind::IntegerOr(low, high, words) => {
+            json!({ "oneOf": [of_kind(&Kind::Integer(*low, *high)), of_kind(&Kind::Choice(words))] })
+        }
         Kind::Number(low, high) => bounds("number", json!(low), json!(high), false, *high == f64::MAX),
         Kind::PerTier(low, high) => {
             let one = of_kind(&Kind::Number(*low, *high));

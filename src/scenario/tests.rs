@@ -303,7 +303,9 @@ fn defaults_in_the_tables_parse_as_their_kind() {
         for key in table.keys {
             let Some(default) = key.default else { continue };
             let good = match &key.kind {
-                Kind::Integer(low, high) => default.parse().is_ok_and(|n: i64| (low..=high).contains(&&n)),
+                Kind::Integer(low, high) | Kind::IntegerOr(low, high, _) => {
+                    default.parse().is_ok_and(|n: i64| (low..=high).contains(&&n))
+                }
                 Kind::Number(low, high) => default.parse().is_ok_and(|n: f64| (low..=high).contains(&&n)),
                 Kind::Boolean => default.parse::<bool>().is_ok(),
                 Kind::Size(_) => default.parse::<Bytes>().is_ok(),

@@ -54,6 +54,8 @@ pub struct Packets {
     pub grants: Option<GrantSpec>,
     /// Whether each switch has the buffer of its row, rather than all the same.
     pub own_buffers: bool,
+    /// Packets that may move as one; `None`: as many as make no difference.
+    pub grain: Option<u32>,
     /// How often held ports are looked through.
     pub stall_check: Span,
     /// After how long of being held a port's packets are dropped.
@@ -291,6 +293,7 @@ fn read(
     };
     let grants = sender.grants.map(|grants| grants(reader, &reach));
     let own_buffers = matches!(flow_control, FlowControlSpec::Shared(_)) && !reader.inside("buffer").has("size");
+    let grain = reader.integer_or_word("grain");
     let stall_check = reader.time("stall_check")?;
     let mut endpoint = reader.inside("endpoint");
     let fetch = endpoint.size("fetch")?;
@@ -313,6 +316,7 @@ fn read(
         control,
         grants,
         own_buffers,
+        grain,
         stall_check,
         watchdog,
         nic_watchdog,

@@ -81,6 +81,10 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
                 range(node, key, kind, &found, out);
             }
         },
+        (Kind::IntegerOr(low, high, _), Value::Integer(_)) => value(node, key, &Kind::Integer(*low, *high), out),
+        (Kind::IntegerOr(_, _, words), Value::Text(text)) if text.trim().parse::<f64>().is_err() => {
+            value(node, key, &Kind::Choice(words), out);
+        }
         (Kind::Number(low, high), Value::Integer(Some(found))) => {
             number(node, key, kind, *found as f64, *low, *high, out);
         }
@@ -277,7 +281,8 @@ fn range(node: &Node, key: &str, kind: &Kind, found: &str, out: &mut Diagnostics
 fn wrong(node: &Node, key: &str, kind: &Kind, found: &str, out: &mut Diagnostics) {
     let mut diagnostic = Diagnostic::new(Code::WrongType, format!("`{key}` takes {}", kind.describe()))
         .at(node.place.clone(), format!("found {found}"));
-    if let (Kind::Integer(..) | Kind::Number(..) | Kind::Boolean, Value::Text(text)) = (kind, &node.value)
+    if let (Kind::Integer(..) | Kind::IntegerOr(..) | Kind::Number(..) | Kind::Boolean, Value::Text(text)) =
+        (kind, &node.value)
         && (text.trim().parse::<f64>().is_ok() || matches!(text.trim(), "true" | "false"))
     {
         diagnostic = diagnostic.help(format!("without quotes: {key} = {}", text.trim()));

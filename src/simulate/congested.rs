@@ -16,6 +16,7 @@ pub(super) fn findings(loaded: &Loaded, sums: &Sums) -> Vec<Diagnostic> {
     list.extend(victims(sums).or_else(|| held(loaded, packets, sums)));
     list.extend(lost(sums));
     list.extend(at_the_limit(packets, sums));
+    list.extend(too_coarse(packets, sums));
     list
 }
 
@@ -79,4 +80,25 @@ fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let help = "fewer flows to a port, marks that begin higher (`transport.ecn`), or a control that does not wait for marks: \
                 swift, hpcc, receiver";
     Some(Diagnostic::new(Code::AtTheLimit, message).help(help))
+}
+
+/// Units of several packets that met what single ones may meet otherwise.
+fn too_coarse(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
+    let grain = packets.grain.filter(|grain| *grain > 1)?;
+    let t = sums.totals();
+    let drops = t.drops + t.headroom_drops + t.watchdog_drops;
+    let counted = |n: u64, what: &str| (n > 0).then(|| crate::diagnostic::counted(n, what));
+    let mut met: Vec<String> = [(t.marks, "mark"), (t.pauses, "pause"), (drops, "drop")]
+        .into_iter()
+        .filter_map(|(n, what)| counted(n, what))
+        .collect();
+    if t.credit_stall_us > 0.0 {
+        met.push("ports without credit".to_owned());
+    }
+    if met.is_empty() {
+        return None;
+    }
+    let message = format!("units of up to {grain} packets met back-pressure ({}): times may be off", met.join(", "));
+    let help = "grain = 1 to be sure; docs/models.md has the errors of some cases";
+    Some(Diagnostic::new(Code::CoarseUnits, message).help(help))
 }

@@ -3,10 +3,11 @@
 use sim_core::ids::LinkId;
 use sim_core::net::spec::{Between, FlowControlSpec, NetSpec, NodeBuffer, Observe, PortSpec, Storm, Threshold};
 use sim_core::net::{NetOutcome, NetPlan, OCTAVES};
+use sim_core::net::coarse::Bound;
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Bytes, Span, Time};
-use sim_report::result::{TransportParameter, TransportResult, TransportTotals, VictimResult};
+use sim_report::result::{GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
 use sim_topology::{Fabric, Places};
 
 use super::observed::Recorder;
@@ -58,6 +59,8 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         control: packets.control,
         buffers: if packets.own_buffers { buffers(&places, packets) } else { Vec::new() },
         grants: packets.grants,
+        grain: packets.grain.unwrap_or(AUTO),
+        only_if_free: packets.grain.is_none(),
         ..NetSpec::default()
     };
     Some(NetPlan {
@@ -175,6 +178,9 @@ pub(super) struct PortSum {
     pub(super) histogram: [u64; OCTAVES],
 }
 
+/// Packets that move as one where that makes no difference.
+const AUTO: u32 = 16;
+
 /// Roots and victims that results name.
 const MOST_NAMED: usize = 32;
 
@@ -197,6 +203,8 @@ pub(super) struct Sums {
     /// Depths of queues count for a part of the time only; histograms were asked for.
     pub(super) window: bool,
     pub(super) histograms: bool,
+    /// The fewest packets that moved as one in the end of a simulation, and why.
+    grain: Option<(u32, Option<Bound>)>,
 }
 
 impl Sums {
@@ -218,6 +226,9 @@ impl Sums {
         self.recorder.add(what, (fabric, packets), (outcome, net), began);
         let mut totals = totals(net);
         self.time += outcome.ended.since(Time::ZERO);
+        if self.grain.is_none_or(|(grain, _)| net.grain < grain) {
+            self.grain = Some((net.grain, net.alone));
+        }
         for flow in &net.flows {
             self.marked.0 += flow.marked;
             self.marked.1 += flow.arrived;
@@ -320,8 +331,31 @@ impl Sums {
         &self.deadlock
     }
 
+    /// Packets that moved as one, where that isn't one by default.
+    fn grain(&self, packets: &Packets, fabric: &Fabric) -> Option<GrainResult> {
+        let (units, alone) = self.grain?;
+        let name =
+            |port: u32| self.ports.get(port as usize).map_or_else(String::new, |(link, _)| fabric.link_name(*link));
+        let why = match (packets.grain, alone) {
+            (Some(1), _) => return None,
+            (Some(_), _) => "as asked".to_owned(),
+            (None, None) => "nothing can be marked, paused, dropped or lack a credit".to_owned(),
+            (None, Some(Bound::Paths)) => "switches choose paths".to_owned(),
+            (None, Some(Bound::RateControl)) => "the rate control goes by more than marks".to_owned(),
+            (None, Some(Bound::Faults)) => "links lose packets, or devices pause ports".to_owned(),
+            (None, Some(Bound::Meet { port })) => {
+                format!("flows from links of more than its rate meet at {}", name(port))
+            }
+            (None, Some(Bound::Room { port })) => format!("what can stand at {} reaches a threshold", name(port)),
+            (None, Some(Bound::Credits { port })) => format!("credits may be short on {}", name(port)),
+            (None, Some(Bound::Happened)) => "something was marked, held or dropped".to_owned(),
+        };
+        Some(GrainResult { packets: units, why })
+    }
+
     /// As results have it.
     pub(super) fn result(&self, packets: &Packets) -> TransportResult {
+    pub(super) fn result(self, packets: &Packets, fabric: &Fabric) -> TransportResult {
         let parameter = |p: &crate::scenario::Parameter| TransportParameter {
             name: p.name.clone(),
             value: p.value.clone(),
@@ -338,6 +372,7 @@ impl Sums {
             flow_control: packets.flow_control_name.to_owned(),
             rate_control: packets.rate_control_name.to_owned(),
             parameters: packets.parameters.iter().map(parameter).collect(),
+            grain: self.grain(packets, fabric),
             totals: self.totals,
             roots: self.roots.clone(),
             victims: self.victims.clone(),

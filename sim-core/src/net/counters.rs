@@ -253,6 +253,10 @@ pub struct NetOutcome {
     pub packets_left: usize,
     /// The most packets at once.
     pub packets_peak: usize,
+    /// Packets that may move as one in the end, and why they move alone where that was left to the network.
+    pub grain: u32,
+    /// See `grain`.
+    pub alone: Option<super::coarse::Bound>,
     /// Ports (link and class) that wait for each other in a circle; empty without a deadlock.
     pub cycle: Vec<(u32, u8)>,
     /// Nothing has arrived for as long as was allowed.
@@ -308,6 +312,8 @@ impl Net {
             outstanding_blocks,
             packets_left: self.packets.live(),
             packets_peak: self.packets.peak(),
+            grain: self.grain_in_force().0,
+            alone: self.grain_in_force().1,
             cycle: self.stall.cycle.clone(),
             no_progress: self.stall.stuck,
             roots: Vec::new(),

@@ -10,6 +10,7 @@
 //! which they left), timers.
 
 mod arbiter;
+pub mod coarse;
 mod counters;
 mod drain;
 mod feed;
@@ -196,6 +197,7 @@ pub struct Net {
     feeds: Vec<feed::Feed>,
     telemetry: telemetry::Telemetry,
     granting: grants::Granting,
+    coarse: coarse::Coarse,
     /// Queue pairs with something that is not acknowledged.
     busy: u32,
     /// Queue pairs with something that has not arrived.
@@ -258,6 +260,7 @@ impl Net {
             feeds: Vec::new(),
             telemetry: telemetry::Telemetry::default(),
             granting: grants::Granting::default(),
+            coarse: coarse::Coarse::default(),
             busy: 0,
             expecting: 0,
             past: Vec::new(),

@@ -223,6 +223,7 @@ impl Net {
         self.lives.push(super::roots::Life::default());
         let qp = self.qps.len() as u32 - 1;
         self.watch(qp, self.ports[route[0] as usize].near, end_node);
+        self.consider(qp);
         Ok(qp)
     }
 
@@ -245,6 +246,8 @@ impl Net {
         let packets = bytes.div_ceil(mtu).max(1);
         let last = (bytes - (packets - 1) * mtu) as u32;
         let first = state.end;
+        self.consider_message(qp, u32::try_from(packets).unwrap_or(u32::MAX));
+        let state = &mut self.qps[qp as usize];
         state.end = first.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
         let end = state.end;
         let messages = &self.messages[qp as usize];
@@ -273,7 +276,7 @@ impl Net {
             state.cut_wire = message.last + self.spec.overhead;
             if self.spec.grain > 1 {
                 let share = (message.end - message.first) / self.spec.least_units.max(1);
-                state.unit = share.clamp(1, self.spec.grain) as u8;
+                self.qps[qp as usize].unit = share.clamp(1, self.grain()) as u8;
             }
         } else {
             state.cut = state.end;

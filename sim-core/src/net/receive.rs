@@ -307,6 +307,9 @@ impl Net {
             if news {
                 self.busy -= 1;
                 self.life_ends(qp, now);
+                if self.busy == 0 {
+                    self.forget_control();
+                }
             }
             return;
         }

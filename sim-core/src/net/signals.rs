@@ -195,6 +195,7 @@ impl Net {
             told.expiries.push_back((now, class));
             s.at(now + after, word(Phase::Port, link, EXPIRY));
         }
+        self.is_held_back();
         self.call_stall_check(now, s);
     }
 

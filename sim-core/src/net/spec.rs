@@ -44,6 +44,8 @@ pub struct NetSpec {
     pub no_progress: Option<Span>,
     /// The most packets that move as one, 1 to [`MOST_PACKETS`] (see [`unit`](super::unit)).
     pub grain: u32,
+    /// Units only as long as nothing can be marked, paused, dropped or lack a credit ([`coarse`](super::coarse)).
+    pub only_if_free: bool,
     /// Units that a message is cut in at least, as long as a unit has more than one packet.
     pub least_units: u32,
     /// Whether control packets go before all data, or wait in a class of data as others do.
@@ -74,6 +76,7 @@ impl Default for NetSpec {
             watchdog: None,
             no_progress: None,
             grain: 1,
+            only_if_free: false,
             least_units: 32,
             control: Control::Express,
             buffers: Vec::new(),

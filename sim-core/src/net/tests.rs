@@ -1,5 +1,6 @@
 //! Networks of packets against closed forms and against figures of public packet-level simulators.
 
+mod coarse;
 mod control_laws;
 mod credits;
 mod dcqcn;

@@ -69,7 +69,7 @@ impl Net {
     pub(super) fn next_unit(&self, qp: u32) -> (u32, u32) {
         let state = &self.qps[qp as usize];
         let full = self.spec.full();
-        let mut packets = u32::from(state.unit).min(state.cut.saturating_sub(state.nxt));
+        let mut packets = u32::from(state.unit).min(self.grain()).min(state.cut.saturating_sub(state.nxt));
         if state.nxt < state.top {
             // What is sent again and what is new are counted apart.
             packets = packets.min(state.top - state.nxt);

@@ -30,7 +30,7 @@ pub use run::{
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use topo::{BillItem, PairCounts, TopoResults};
-pub use transport::{TransportParameter, TransportResult, TransportTotals, VictimResult};
+pub use transport::{GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
 
 /// The version of the JSON schema, counted up when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -16,6 +16,9 @@ pub struct TransportResult {
     pub flow_control: String,
     /// How senders slow down.
     pub rate_control: String,
+    /// Units of several packets, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grain: Option<GrainResult>,
     /// All values in force.
     pub parameters: Vec<TransportParameter>,
     /// Sums over all simulations.
@@ -39,6 +42,15 @@ pub struct TransportResult {
     /// Ports that wait for each other in a circle, where the run ended so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<String>,
+}
+
+/// Units of several packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrainResult {
+    /// The most packets that moved as one; where it was left to the simulator, until something was in the way.
+    pub packets: u32,
+    /// Why.
+    pub why: String,
 }
 
 /// A flow that was held up by congestion elsewhere.

@@ -20,6 +20,9 @@ pub fn transport_text(result: &TransportResult) -> String {
         "packets: {preset}flow control {}, rate control {}{counts}",
         result.flow_control, result.rate_control
     );
+    if let Some(grain) = &result.grain {
+        let _ = writeln!(out, "units of up to {} packets: {}", grain.packets, grain.why);
+    }
     if let Some(first) = result.victims.first() {
         let root = first.root.as_ref().map_or_else(String::new, |root| format!(", root {root}"));
         // Several ports of its way may be held at once.

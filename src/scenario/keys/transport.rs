@@ -122,6 +122,14 @@ const OWN: &[KeySpec] = &[
     )
     .default("fifo"),
     key(
+        "grain",
+        Kind::IntegerOr(1, sim_core::net::spec::MOST_PACKETS as i64, &["auto"]),
+        "Packets that may move as one, with an event where each had one. Messages are cut in 32 units at least, so messages of 32 times \
+         as many packets use the most. auto: 16 as long as nothing can be marked, paused, dropped or lack a credit, else 1; results say \
+         which and why. W118 where more than 1 met back-pressure.",
+    )
+    .default("1"),
+    key(
         "control_class",
         Kind::Choice(&["express", "data"]),
         "Whether acknowledgements and notices go before all data and are never held, or queue as data do. Pause frames and \

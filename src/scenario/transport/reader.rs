@@ -100,6 +100,16 @@ impl<'a, 'b> Reader<'a, 'b> {
         self.own().integer(key)
     }
 
+    /// A whole number, or `None` where one of its key's words was written.
+    pub(super) fn integer_or_word<T: TryFrom<i64> + Display + Copy>(&mut self, key: &str) -> Option<T> {
+        let mut own = self.own();
+        if own.view.text(key).is_some() {
+            own.note(key, &"");
+            return None;
+        }
+        own.integer(key)
+    }
+
     pub(super) fn integer_or<T: TryFrom<i64> + Display + Copy>(&mut self, key: &str, other: T) -> T {
         self.own().integer_or(key, other)
     }

@@ -100,6 +100,14 @@ impl Scheme {
         matches!(self, Self::Shared(s) if s.is_asking(link, class))
     }
 
+    /// How many bytes an input, or an egress queue, may have before it is paused or dropped, if so many of the node are in use.
+    pub(super) fn room(&self, node: u32, class: u8, used: u64) -> u64 {
+        match self {
+            Self::Unlimited | Self::Credits(_) => u64::MAX,
+            Self::Shared(s) => s.room(node, class, used),
+        }
+    }
+
     /// The most bytes of a link and class in the buffer at its far end, and the most of them in headroom.
     pub(super) fn peaks_of(&self, link: u32, class: u8) -> (u64, u64) {
         match self {

@@ -43,6 +43,8 @@ pub(in crate::net) struct Shared {
 
 impl Shared {
     pub(in crate::net) fn new(spec: SharedSpec, net: &NetSpec) -> Self {
+        // What a unit that has begun sends beyond a pause has room of its own, so that thresholds are those of single packets.
+        let more = u64::from(net.grain - 1) * u64::from(net.full());
         let mut lossless = [false; crate::net::spec::MOST_CLASSES];
         net.classes.iter().zip(&mut lossless).for_each(|(class, flag)| *flag = class.lossless);
         let mut inputs = vec![0u64; net.endpoints.len()];
@@ -57,8 +59,11 @@ impl Shared {
             } else {
                 0
             };
-            Buffer { size: size.saturating_sub(aside), used: 0, alpha }
+            // Where thresholds are set, headroom is part of what is in use.
+            let own = if alpha == 0 { ports.saturating_mul(more) } else { 0 };
+            Buffer { size: size.saturating_sub(aside).saturating_add(own), used: 0, alpha }
         });
+        let spec = SharedSpec { headroom: spec.headroom.saturating_add(more), ..spec };
         Self {
             spec,
             classes: net.classes.len(),
@@ -183,6 +188,18 @@ impl Shared {
         account.paused = false;
         self.resumes += 1;
         Some(self.signal(at, Tell::Resume))
+    }
+
+    pub(super) fn room(&self, node: u32, class: u8, used: u64) -> u64 {
+        let buffer = &self.buffers[node as usize];
+        let free = buffer.size.saturating_sub(buffer.used.max(used));
+        if !self.lossless[usize::from(class)] {
+            return share_of(free, self.spec.lossy_alpha).min(self.spec.lossy_limit).min(free);
+        }
+        match self.spec.threshold {
+            Threshold::Static { xoff, .. } => xoff.min(free),
+            Threshold::Dynamic { .. } => share_of(free, buffer.alpha),
+        }
     }
 
     pub(super) fn is_asking(&self, link: u32, class: u8) -> bool {

@@ -52,13 +52,12 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
             port.forwarding = Forwarding::CutThrough { header: Bytes::new(64) };
         }
     }
-    let more = u64::from(case.grain.0 - 1) * 4178;
     let shared = SharedSpec {
-        size: (1 << 20) + 16 * more,
+        size: 1 << 20,
         ports: None,
         threshold: Threshold::Dynamic { alpha: 1 << 13, offset: 3072 },
         reserve: 4096,
-        headroom: 36_000 + more,
+        headroom: 36_000,
         lossy_alpha: 1 << 14,
         lossy_limit: u64::MAX,
         pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
