@@ -34,7 +34,7 @@ fn cases() -> Vec<Case> {
             spine,
             "peer-a-csg",
             transfers(&[(0, 8)], "1 MiB"),
-            [(0.0, 4.0), (0.0, 8.0)],
+            [(0.0, 4.0), (0.0, 10.0)],
         ),
         case("8 to 1, 1 MiB, pauses", star, "peer-a-csg", transfers(&incast, "1 MiB"), [(0.005, 3.5), (0.005, 7.0)]),
         case("8 to 1, 8 MiB, DCQCN", star, "peer-b", transfers(&incast, "8 MiB"), [(0.02, 1.0), (0.08, 1.8)]),
@@ -67,14 +67,14 @@ fn cases() -> Vec<Case> {
                 [(0.04, 1.1), (0.08, 1.1)],
             )
         },
-        case("all-to-all, 64 KiB, DCQCN", spine, "peer-b", pattern("all-to-all", "64 KiB"), [(0.0, 1.0), (0.0, 1.0)]),
+        case("all-to-all, 64 KiB, DCQCN", spine, "peer-b", pattern("all-to-all", "64 KiB"), [(0.02, 1.9), (0.02, 1.9)]),
         case(
             "all-to-all, 512 KiB, DCQCN",
             spine,
             "peer-b",
             pattern("all-to-all", "512 KiB"),
             // The last of 4,032 flows, of which 99 in 100 move by less than a tenth of that.
-            [(0.08, 2.5), (0.08, 2.5)],
+            [(0.08, 2.5), (0.15, 2.5)],
         ),
     ]
 }
@@ -171,6 +171,7 @@ fn coarser_units_come_near_at_a_fraction_of_the_events() {
                 totals.0,
                 totals.1
             );
+            println!("ring {grain}: {us} for {}, 1/{saved}", fine.0);
             assert!(moved.abs() < 0.02 && saved > 1.2, "{grain}: {us} for {}, 1/{saved}", fine.0);
         }
     }
@@ -228,7 +229,7 @@ fn grains_that_cannot_be_are_refused() {
             transfers(&[(1, 0)], "1 MiB")
         );
         let input = fabricsim::scenario::Input::Text { name: "t.toml".into(), text };
-        let faults = fabricsim::scenario::Scenario::load(&input, &[]).err().expect("it is refused");
+        let faults = fabricsim::scenario::Scenario::load(&input, &[]).expect_err("it is refused");
         let shown = fabricsim::diagnostic::text(&faults, fabricsim::diagnostic::Style::Plain);
         assert!(shown.contains("grain"), "{grain}: {shown}");
     }

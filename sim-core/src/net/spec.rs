@@ -77,7 +77,7 @@ impl Default for NetSpec {
             no_progress: None,
             grain: 1,
             only_if_free: false,
-            least_units: 32,
+            least_units: 8,
             control: Control::Express,
             buffers: Vec::new(),
             storms: Vec::new(),

@@ -124,7 +124,7 @@ const OWN: &[KeySpec] = &[
     key(
         "grain",
         Kind::IntegerOr(1, sim_core::net::spec::MOST_PACKETS as i64, &["auto"]),
-        "Packets that may move as one, with an event where each had one. Messages are cut in 32 units at least, so messages of 32 times \
+        "Packets that may move as one, with an event where each had one. Messages are cut in 8 units at least, so messages of 8 times \
          as many packets use the most. auto: 16 as long as nothing can be marked, paused, dropped or lack a credit, else 1; results say \
          which and why. W118 where more than 1 met back-pressure.",
     )
