@@ -1,9 +1,9 @@
 //! Networks of packets: from a scenario's transport to what the engine is told, and from what it measured to results.
 
 use sim_core::ids::LinkId;
+use sim_core::net::coarse::Bound;
 use sim_core::net::spec::{Between, FlowControlSpec, NetSpec, NodeBuffer, Observe, PortSpec, Storm, Threshold};
 use sim_core::net::{NetOutcome, NetPlan, OCTAVES};
-use sim_core::net::coarse::Bound;
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Bytes, Span, Time};
@@ -354,8 +354,7 @@ impl Sums {
     }
 
     /// As results have it.
-    pub(super) fn result(&self, packets: &Packets) -> TransportResult {
-    pub(super) fn result(self, packets: &Packets, fabric: &Fabric) -> TransportResult {
+    pub(super) fn result(&self, packets: &Packets, fabric: &Fabric) -> TransportResult {
         let parameter = |p: &crate::scenario::Parameter| TransportParameter {
             name: p.name.clone(),
             value: p.value.clone(),
