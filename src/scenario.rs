@@ -58,7 +58,7 @@ pub use schema::{SCHEMA, all_tables, json_schema};
 pub use software::{Scalar, Software};
 pub(crate) use software::{TUNER_FILE, acts};
 pub use starter::starter;
-pub use transport::{Packets, Parameter};
+pub use transport::{Carried, Class, Packets, Parameter};
 pub(crate) use workload::reduction;
 pub use workload::{Collective, Traffic, Transfer, Transfers, Uneven, Workload};
 

@@ -8,6 +8,7 @@ mod best;
 mod bottleneck;
 mod causes;
 mod check;
+mod classes;
 mod congested;
 mod explain;
 pub(crate) mod healthy;

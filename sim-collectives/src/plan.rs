@@ -59,6 +59,8 @@ pub struct Request {
     pub traffic: Traffic,
     /// How often the call is made, back to back.
     pub iterations: u32,
+    /// How queue pairs carry it over links of packets ([`Flow::way`](sim_core::program::Flow::way)).
+    pub way: u16,
 }
 
 impl Request {
@@ -75,6 +77,7 @@ impl Request {
             root: 0,
             traffic: Traffic::Even,
             iterations: 1,
+            way: 0,
         }
     }
 }

@@ -33,13 +33,15 @@ pub struct Message {
     /// Copies through buffers: the size of one, of which there are two at each stop, and how many links of the route
     /// come before each stop. A buffer is full before it is sent on.
     pub buffers: Option<(Bytes, Vec<usize>)>,
+    /// How queue pairs carry it over links of packets ([`Flow::way`](sim_core::program::Flow::way)).
+    pub way: u16,
 }
 
 impl Message {
     /// A message that needs no software.
     #[must_use]
     pub const fn new(route: Vec<LinkId>, bytes: Bytes, start: Span) -> Self {
-        Self { route, bytes, start, launch: Span::ZERO, pace: None, buffers: None }
+        Self { route, bytes, start, launch: Span::ZERO, pace: None, buffers: None, way: 0 }
     }
 }
 
@@ -253,7 +255,11 @@ impl Run<'_> {
             Work::Compute(span) => return engine.set_timer(at + *span, node as u32 * 2 + 1),
             Work::Collective { communicator, request } => {
                 let machine = self.machines[*communicator];
-                machine.plan(request).and_then(|plan| plan.program(machine, request.iterations))
+                let program = machine.plan(request).and_then(|plan| plan.program(machine, request.iterations));
+                program.map(|mut program| {
+                    program.flows.iter_mut().for_each(|flow| flow.way = request.way);
+                    program
+                })
             }
             Work::Transfers(messages) => Ok(transfers(messages, self.mtu)),
         };
@@ -284,6 +290,7 @@ fn transfers(messages: &[Message], mtu: Bytes) -> Program {
     let mut b = ProgramBuilder::new();
     let free = b.cost(Cost::default());
     for message in messages {
+        b.carried(message.way);
         let cost = match message.pace {
             Some(rate) => b.cost(Cost { per_byte: rate.ps_per_byte(), ..Cost::default() }),
             None => free,

@@ -58,7 +58,7 @@ fn plan(fabric: &Fabric, network: &Network, flow_control: FlowControlSpec) -> Ne
     };
     let drain = Some(Drain { xoff: Bytes::kib(512), xon: Bytes::kib(256) });
     let flow = FlowSpec { ack_every: 4, ..FlowSpec::default() };
-    NetPlan { spec, links, flow, rate: RateSpec::None, fetch: NetPlan::FETCH, drain }
+    NetPlan { spec, links, flow, rate: RateSpec::None, others: Vec::new(), fetch: NetPlan::FETCH, drain }
 }
 
 fn play(fabric: &Fabric, network: &Network, request: &Request) -> (Span, Outcome) {

@@ -37,6 +37,9 @@ pub struct Flow {
     pub segment: Bytes,
     /// How far apart its messages begin.
     pub spacing: Spacing,
+    /// How queue pairs carry it where its links carry packets: 0 as [`NetPlan::flow`](crate::net::NetPlan::flow) says, `n`
+    /// as the `n`th of [`NetPlan::others`](crate::net::NetPlan::others).
+    pub way: u16,
 }
 
 /// How far apart the messages of a sender begin, where what drives it (posts a message, waits for its completion and looks for

@@ -10,6 +10,7 @@ use crate::units::{Bytes, Span};
 #[derive(Debug, Default)]
 pub struct ProgramBuilder {
     program: Program,
+    way: u16,
 }
 
 /// A send end and a receive end.
@@ -25,7 +26,7 @@ impl ProgramBuilder {
     /// An empty program of one iteration.
     #[must_use]
     pub fn new() -> Self {
-        Self { program: Program { iterations: 1, ..Program::default() } }
+        Self { program: Program { iterations: 1, ..Program::default() }, way: 0 }
     }
 
     /// The program.
@@ -40,11 +41,16 @@ impl ProgramBuilder {
         self.program.launch_floor = floor;
     }
 
+    /// How queue pairs carry the flows that are added from now on ([`Flow::way`]).
+    pub const fn carried(&mut self, way: u16) {
+        self.way = way;
+    }
+
     fn flow(&mut self, route: &[LinkId], sink: Sink, segment: Bytes, spacing: Spacing) -> u32 {
         let start = self.program.routes.len() as u32;
         self.program.routes.extend_from_slice(route);
         let end = self.program.routes.len() as u32;
-        self.program.flows.push(Flow { route: start..end, sink, segment, spacing });
+        self.program.flows.push(Flow { route: start..end, sink, segment, spacing, way: self.way });
         self.program.flows.len() as u32 - 1
     }
 

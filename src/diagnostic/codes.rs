@@ -340,8 +340,8 @@ index whose least is above its limit.
 The message has both values.";
 
     BufferOvercommitted = "E111", "more is set aside than a switch has",
-"Each input of a switch has a reserve and a headroom of its own, and what is left is shared. Here nothing is left: inputs x
-(headroom + reserve) reach the buffer, or a fixed `xoff` lies above it, so that no pause would come before a drop.
+"Each input of a switch has a reserve and a headroom of its own for each lossless class, and what is left is shared. Here nothing
+is left: inputs x classes x (headroom + reserve) reach the buffer, or a fixed `xoff` lies above it, so that no pause would come before a drop.
 
     [transport.pfc]
     headroom = \"1 MB\"      # x 64 inputs = 64 MB, and the switch has 32 MiB
@@ -356,8 +356,8 @@ The message has the largest headroom that fits. A smaller one than the cables ne
     per_lane = \"4 KiB\"     # a packet of 4096 + 26 B takes 65 blocks, 4160 B";
 
     OtherFlowControl = "E113", "settings of another flow control",
-"A table under `[transport]` belongs to a flow control that is not the one in force: pauses for traffic that is dropped, credits
-beside pauses.
+"A table under `[transport]`, or a key of a class, belongs to a flow control that is not the one in force: pauses for traffic that
+is dropped, credits beside pauses, a class that is to be lossless where all is dropped.
 
     [transport]
     flow_control = \"drop\"
@@ -399,7 +399,8 @@ time and has everything sent again; hardware switches one on only with the other
 
     NotOverPackets = "E118", "not possible where packets are played",
 "Some things are modelled on virtual links alone: reductions in switches (NVLS over nodes, CollNet), links that flap, a cable that
-is dead in one direction only, routes that enter the network twice.
+is dead in one direction only, routes that enter the network twice. Of paths that are chosen once for a flow all workloads have those
+of the fabric; those that switches choose packet by packet each may have of its own.
 
     [transport]
     model = \"virtual\"";

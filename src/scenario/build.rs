@@ -71,7 +71,7 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         packets.observed = observed;
         packets.no_progress = stall(&root, packets);
     }
-    let workloads = workload::workloads(&root, &fabric, seed, out);
+    let workloads = workload::workloads(&root, &fabric, packets.as_ref(), out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
         hardware::posted_writes(workload, &item.place, &fabric, catalogue, out);
     }
@@ -104,9 +104,11 @@ fn stall(root: &View<'_>, packets: &Packets) -> Option<Span> {
     let own = root.table_or_empty("limits").time("stall");
     let usual = || {
         // All of a sender's retries come first.
-        let tries = u64::from(packets.flow.retries) + 2;
-        let retries = packets.flow.timeout.map_or(Span::ZERO, |rto| Span::from_ps(rto.as_ps().saturating_mul(tries)));
-        STALL.max(retries)
+        let retries = packets.ways.iter().filter_map(|way| {
+            let tries = u64::from(way.flow.retries) + 2;
+            way.flow.timeout.map(|rto| Span::from_ps(rto.as_ps().saturating_mul(tries)))
+        });
+        retries.fold(STALL, Span::max)
     };
     Some(own.unwrap_or_else(usual)).filter(|span| *span > Span::ZERO)
 }

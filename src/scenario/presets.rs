@@ -27,6 +27,7 @@ pub const PRESETS: &[Preset] = presets![
     "incast-8to1",
     "incast-roce",
     "pause-storm",
+    "victim-lanes",
     "gds-weight-load",
     "cross-socket",
     "acs-on",

@@ -1,14 +1,15 @@
 //! `[transport]` where packets are played: what a preset and a scenario say, put together with what follows from the fabric.
 
 mod checks;
+mod classes;
 pub(super) mod controls;
 mod queues;
 mod reach;
 mod reader;
+mod ways;
 
 use sim_core::net::Drain;
-use sim_core::net::spec::{ClassSpec, Control, FlowControlSpec, FlowSpec, GrantSpec, Inputs, Paths, Recovery};
-use sim_core::rate_control::RateSpec;
+use sim_core::net::spec::{Control, FlowControlSpec, GrantSpec, Inputs};
 use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::{Catalogue, Fabric, TransportKind};
 
@@ -17,11 +18,14 @@ use super::observe::Observed;
 use super::transport_preset;
 use super::tree::{Node, Table, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
 
+pub use classes::Class;
 pub(crate) use reach::Reach;
 pub use reader::Parameter;
 use reader::Reader;
+pub use ways::Carried;
+pub(super) use ways::without_packets;
 
 /// How packets fare between NICs.
 #[derive(Clone, Debug)]
@@ -36,16 +40,16 @@ pub struct Packets {
     pub seed: u64,
     /// Wire bytes of control packets.
     pub control_size: u32,
-    /// The class of data.
-    pub class: ClassSpec,
+    /// The classes of data.
+    pub classes: Vec<Class>,
+    /// Lanes of each: the class of number `c` is that of lanes `c · lanes` and on.
+    pub lanes: u8,
     /// What keeps buffers from overflowing.
     pub flow_control: FlowControlSpec,
     /// Turns at switches.
     pub inputs: Inputs,
-    /// What queue pairs do.
-    pub flow: FlowSpec,
-    /// Their controller.
-    pub rate: RateSpec,
+    /// How what workloads send is carried; first the way of those that ask for nothing of their own.
+    pub ways: Vec<Carried>,
     /// The probability that a data packet is lost on a link, in 2⁻³².
     pub lost: u32,
     /// What control packets wait for.
@@ -192,7 +196,7 @@ pub(super) fn packets(
     }
     let reach = Reach::of(fabric);
     let mut reader = Reader::new(View::new(&whole, &TRANSPORT), catalogue, preset.as_deref(), out);
-    let packets = read(&mut reader, fabric, kind, reach, preset.clone());
+    let packets = read(&mut reader, root, fabric, kind, reach, preset.clone());
     let parameters = reader.into_parameters();
     let seed = root.integer("seed").unwrap_or(1);
     let packets = Packets { parameters, seed, ..packets? };
@@ -208,6 +212,7 @@ fn nowhere() -> crate::diagnostic::Place {
 
 fn read(
     reader: &mut Reader<'_, '_>,
+    root: &View<'_>,
     fabric: &Fabric,
     kind: TransportKind,
     reach: Reach,
@@ -221,77 +226,52 @@ fn read(
     };
     let flow_control_name = reader.choice_or("flow_control", or_efa("drop", "credits", "pfc"));
     let rate_control_name = reader.choice_or("rate_control", or_efa("swift", "none", "dcqcn-firmware"));
-    let path_word = reader.choice_or("path_choice", if ib { "destination" } else { "hash" });
-    let paths = match path_word {
-        "adaptive" => Paths::LeastQueue,
-        "spray" => Paths::Spray,
-        "round-robin" => Paths::RoundRobin,
-        "flowlet" => Paths::Flowlet { gap: reader.time("flowlet_gap")? },
-        _ => Paths::Pinned,
-    };
-    let per_packet = by_switches(path_word);
+    let path_choice = reader.choice_or("path_choice", if ib { "destination" } else { "hash" });
     let packet_loss = reader.number("packet_loss")?;
-    let lossy = packet_loss > 0.0 || fabric.loses_packets();
-    let usual_recovery = match flow_control_name {
-        _ if packet_loss > 0.0 => "selective",
-        _ if per_packet => "selective",
-        "drop" => "selective",
-        "credits" | "none" if !lossy => "none",
-        _ => "go-back-n",
-    };
-    let word = reader.choice_or("recovery", usual_recovery);
-    let recovery = match word {
-        "go-back-n" => Recovery::GoBackN,
-        "go-back-0" => Recovery::GoBack0,
-        "selective" => Recovery::Selective,
-        _ => Recovery::None,
-    };
+    let loses = packet_loss > 0.0 || fabric.loses_packets();
     let control_size = reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get() as u32;
     let ack_every = reader.integer("ack_every")?;
     let pfc = flow_control_name == "pfc";
     let watchdog = if pfc { reader.inside("pfc").time("watchdog") } else { None };
     let nic_watchdog = if pfc { reader.inside("pfc").time("nic_watchdog") } else { None };
-    let sender = controls::Control::of(rate_control_name);
-    let class = queues::class(reader, sender, flow_control_name, &reach)?;
-    let flow_control = queues::flow_control(reader, flow_control_name, fabric, &reach)?;
-    let (notice, retime) = sender.notice(reader)?;
-    let rate = (sender.read)(reader, &reach)?;
-    let may_lose =
-        lossy || flow_control_name == "drop" || watchdog.is_some() || queues::overruns(&flow_control, &reach);
-    let timeout = if may_lose && recovery != Recovery::None {
-        Some(reader.time_or("rto", Span::from_ns(4096 << 14)))
-    } else {
-        None
+    let named = classes::named(reader)?;
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    let asked = ways::all_asked(root, &names, fabric.path_choice().as_str(), reader.out());
+    let lanes = classes::lanes(reader, flow_control_name, named.len().max(1), fabric)?;
+    let heard = |class: usize| {
+        let own = asked.iter().filter(|(asked, _)| asked.class == class);
+        let mut controls = own.map(|(asked, _)| ways::control(asked, rate_control_name));
+        controls.find(|control| control.marks.is_some()).unwrap_or(controls::Control::of(rate_control_name))
     };
-    let flow = FlowSpec {
-        class: 0,
-        recovery,
+    let classes = classes::classes(reader, &named, lanes, flow_control_name, heard, &reach)?;
+    let lossy = classes.iter().any(|class| !class.spec.lossless);
+    let flow_control = queues::flow_control(reader, flow_control_name, lossy, fabric, &reach)?;
+    let control = control(reader, &names, lanes)?;
+    let dropped = |class: u8| classes.get(usize::from(class / lanes.max(1))).is_some_and(|class| !class.spec.lossless);
+    let common = ways::Common {
+        flow_control: flow_control_name,
+        rate_control: rate_control_name,
+        path_choice,
+        packet_loss,
+        loses,
         ack_every,
-        notice,
-        retime,
-        timeout,
-        retries: if timeout.is_some() { reader.integer("retries")? } else { 7 },
-        paths,
-        reorder: match recovery {
-            Recovery::Selective => reader.integer_or("reorder", if per_packet { 256 } else { 1 }),
-            _ => 1,
-        },
-        window: match sender.takes_window {
-            true => u64::MAX,
-            false => reader.size_if("window").map_or(u64::MAX, Bytes::get),
-        },
-        jitter: queues::share(reader.inside("endpoint").number("jitter")?),
+        watchdog: watchdog.is_some(),
+        overruns: queues::overruns(&flow_control, &reach),
+        lossy_control: matches!(flow_control, FlowControlSpec::Shared(_))
+            && matches!(control, Control::Class(class) if dropped(class)),
+        lanes,
     };
+    let mut list = Vec::new();
+    for asked in asked {
+        list.push(ways::carried(reader, asked, &classes, &common, &reach)?);
+    }
     let inputs = match reader.choice_or("inputs", "fifo") {
         "round-robin" => Inputs::RoundRobin,
         "head-of-line" => Inputs::HeadOfLine,
         _ => Inputs::Fifo,
     };
-    let control = match reader.choice_or("control_class", "express") {
-        "data" => Control::Class(0),
-        _ => Control::Express,
-    };
-    let grants = sender.grants.map(|grants| grants(reader, &reach));
+    let granted = list.iter().find_map(|way| controls::Control::of(way.rate_control_name).grants);
+    let grants = granted.map(|grants| grants(reader, &reach));
     let own_buffers = matches!(flow_control, FlowControlSpec::Shared(_)) && !reader.inside("buffer").has("size");
     let grain = reader.integer_or_word("grain");
     let stall_check = reader.time("stall_check")?;
@@ -307,11 +287,11 @@ fn read(
         flow_control_name,
         rate_control_name,
         control_size,
-        class,
+        classes,
+        lanes,
         flow_control,
         inputs,
-        flow,
-        rate,
+        ways: list,
         lost: queues::share(packet_loss),
         control,
         grants,
@@ -327,4 +307,22 @@ fn read(
         parameters: Vec::new(),
         reach,
     })
+}
+
+/// What control packets wait for.
+fn control(reader: &mut Reader<'_, '_>, names: &[&str], lanes: u8) -> Option<Control> {
+    let word = reader.text("control_class");
+    match word.to_lowercase().as_str() {
+        "express" => return Some(Control::Express),
+        "data" => return Some(Control::WithData),
+        _ => {}
+    }
+    if let Some(at) = names.iter().position(|name| *name == word) {
+        return u8::try_from(at).ok()?.checked_mul(lanes).map(Control::Class);
+    }
+    let node = reader.view().node("control_class")?;
+    let fault = Diagnostic::new(Code::UnknownChoice, format!("unknown class `{}`", shorten(&word)));
+    let known = ["express", "data"].into_iter().chain(names.iter().copied());
+    reader.out().push(fault.at(node.place.clone(), suggest(&word, known)));
+    None
 }

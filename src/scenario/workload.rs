@@ -13,6 +13,7 @@ pub(crate) use collective::reduction;
 pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
 
+use super::Packets;
 use super::keys::{COLLECTIVE, TRANSFER};
 use super::tree::{Node, Table, Value};
 use super::view::View;
@@ -50,19 +51,27 @@ impl Workload {
 }
 
 /// All workloads, in order; those with faults are left out and reported.
-pub(super) fn workloads(root: &View<'_>, fabric: &Fabric, seed: u64, out: &mut Diagnostics) -> Vec<Workload> {
+pub(super) fn workloads(
+    root: &View<'_>,
+    fabric: &Fabric,
+    packets: Option<&Packets>,
+    out: &mut Diagnostics,
+) -> Vec<Workload> {
+    let seed = root.integer("seed").unwrap_or(1);
     let mut list = Vec::new();
     for (number, item) in root.items("workload").iter().enumerate() {
         let Some(table) = item.as_table() else { continue };
         let workload = match table.get("kind").and_then(Node::as_text) {
             Some("collective") => {
                 let view = View::new(table, &COLLECTIVE);
-                collective::collective(&view, Some(fabric), out).map(Workload::Collective)
+                let way = way(&view, None, packets, out);
+                let collective = collective::collective(&view, Some(fabric), out);
+                collective.map(|collective| Workload::Collective(Collective { way, ..collective }))
             }
             Some("transfer") => {
                 let view = View::new(table, &TRANSFER);
                 let stream = number as u64;
-                transfer::transfers(&view, item, fabric, seed, stream, out).map(Workload::Transfer)
+                transfer::transfers(&view, item, fabric, packets, (seed, stream), out).map(Workload::Transfer)
             }
             _ => None,
         };
@@ -72,6 +81,18 @@ pub(super) fn workloads(root: &View<'_>, fabric: &Fabric, seed: u64, out: &mut D
         list.extend(workload);
     }
     list
+}
+
+/// The way in which what a table sends is carried; keys of it are warned of where no packets are played.
+fn way(view: &View<'_>, outer: Option<&View<'_>>, packets: Option<&Packets>, out: &mut Diagnostics) -> u16 {
+    if let Some(packets) = packets {
+        return packets.way(view, outer);
+    }
+    // Packets that are faulty have been told of.
+    if !out.has_errors() {
+        super::transport::without_packets(view, out);
+    }
+    0
 }
 
 /// What runs with another needs a collective before it, and as many sizes (or one).

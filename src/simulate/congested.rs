@@ -43,7 +43,7 @@ fn held(loaded: &Loaded, packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (link, share) = sums.held_longest(of_switch).filter(|(_, share)| *share > HELD)?;
     let what = if sums.paused() { "paused" } else { "without credits" };
     let message = format!("{} was {what} for {:.0} % of the time", fabric.link_name(link), share * 100.0);
-    let help = if !packets.rate.facts().slows_down {
+    let help = if packets.ways.iter().all(|way| !way.rate.facts().slows_down) {
         "what waits there goes nowhere, wherever it is bound for; marks and a rate control keep queues short"
     } else {
         "what waits there goes nowhere, wherever it is bound for; look at the port behind it with the deepest queue"
@@ -69,13 +69,14 @@ fn lost(sums: &Sums) -> Option<Diagnostic> {
 
 fn at_the_limit(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (marked, arrived) = sums.marked();
-    if !packets.rate.facts().hears_marks || arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
+    let hears = packets.ways.iter().find(|way| way.rate.facts().hears_marks)?;
+    if arrived == 0 || (marked as f64) < MARKED * arrived as f64 {
         return None;
     }
     let share = marked as f64 / arrived as f64 * 100.0;
     let message = format!(
         "{share:.0} % of the packets came back marked: `{}` can't slow these senders down enough",
-        packets.rate_control_name
+        hears.rate_control_name
     );
     let help = "fewer flows to a port, marks that begin higher (`transport.ecn`), or a control that does not wait for marks: \
                 swift, hpcc, receiver";

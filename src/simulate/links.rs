@@ -83,6 +83,7 @@ impl Totals {
                 pfc_sent: port.filter(|_| packets.paused()).map(|port| port.asked),
                 pfc_sent_us: port.filter(|_| packets.paused()).map(|port| port.asked_for.as_us()),
                 ingress_peak_bytes: port.map(|port| port.input_peak),
+                classes: packets.classes_of(LinkId::new(i)),
                 headroom_peak_bytes: port.filter(|_| packets.paused()).map(|port| port.headroom_peak),
                 cnps: port.map(|port| port.notices),
                 retransmitted: port.map(|port| port.resent),

@@ -22,11 +22,11 @@ pub(super) fn why(loaded: &Loaded, net: &NetOutcome, ended: Time) -> String {
     }
     let totals = &net.totals;
     let gone = totals.drops + totals.watchdog_drops + totals.lost;
-    if gone > 0 && packets.flow.recovery == Recovery::None {
+    if gone > 0 && packets.ways.iter().any(|way| way.flow.recovery == Recovery::None) {
         return format!(": {} dropped or lost, and none is sent again: recovery is none", packets_of(gone));
     }
     let again: u64 = net.flows.iter().map(|flow| flow.resent).sum();
-    let word = match packets.flow.recovery {
+    let word = match packets.ways.first().map_or(Recovery::None, |way| way.flow.recovery) {
         Recovery::None => "none",
         Recovery::GoBackN => "go-back-n",
         Recovery::GoBack0 => "go-back-0",

@@ -150,6 +150,7 @@ pub(super) fn requests(collective: &Collective, ranks: u32) -> Vec<Request> {
         channels: collective.channels,
         root: collective.root,
         iterations: 1,
+        way: collective.way,
     };
     collective.sizes.iter().map(request).collect()
 }

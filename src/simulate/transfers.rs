@@ -18,8 +18,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     let list: Vec<Transfer> = transfers.traffic.iter().collect();
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
-    let ports = u64::from(fabric.ports_per_nic().max(1)) * u64::from(world.loaded.scenario.qps);
+    let ports = |t: &Transfer| {
+        let qps = t.way.qps.map_or(world.loaded.scenario.qps, u32::from);
+        u64::from(fabric.ports_per_nic().max(1)) * u64::from(qps)
+    };
     let message = |t: &Transfer, part: u64, bytes: Bytes| {
+        let ports = ports(t);
         let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
         let route = fabric.route(&request);
         let route =
@@ -30,7 +34,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
         let buffers = t.way.staging.map(|size| (size, stops));
         let late = fabric.slowness_of(starter(fabric, t)).map_or(Span::ZERO, |slow| slow.delay);
-        let mut message = Message { buffers, ..Message::new(route.links, bytes, t.start + late) };
+        let mut message = Message { buffers, way: t.way.packets, ..Message::new(route.links, bytes, t.start + late) };
         if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
@@ -47,7 +51,7 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
         copied_us = whole.pace.map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
         // As many queue pairs as asked for on each port of a NIC, with an even part of the message each.
         let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
-        let parts = if network { ports.min(t.bytes.get().max(1)) } else { 1 };
+        let parts = if network { ports(t).min(t.bytes.get().max(1)) } else { 1 };
         let (share, rest) = (t.bytes.get() / parts, t.bytes.get() % parts);
         whole.bytes = Bytes::new(share + u64::from(rest > 0));
         messages.push(whole);

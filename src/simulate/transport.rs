@@ -3,15 +3,18 @@
 use sim_core::ids::LinkId;
 use sim_core::net::coarse::Bound;
 use sim_core::net::spec::{Between, FlowControlSpec, NetSpec, NodeBuffer, Observe, PortSpec, Storm, Threshold};
-use sim_core::net::{NetOutcome, NetPlan, OCTAVES};
+use sim_core::net::{NetOutcome, NetPlan, OCTAVES, PortCounters};
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Bytes, Span, Time};
-use sim_report::result::{GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
-use sim_topology::{Fabric, Places};
+use sim_report::result::{
+    GrainResult, LinkClassResult, TransportParameter, TransportResult, TransportTotals, VictimResult,
+};
+use sim_topology::{Fabric, LinkPlace, Places};
 
+use super::classes::Classes;
 use super::observed::Recorder;
-use crate::scenario::{Loaded, Packets};
+use crate::scenario::{Class, Loaded, Packets};
 
 /// `network` with its links between NICs and switches as ports of a network of packets, at the rates that it gives them.
 pub(super) fn over_packets(network: Network, fabric: &Fabric, packets: Option<&Packets>) -> Network {
@@ -41,6 +44,19 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
             lose_per_2_32: lossy.map_or(packets.lost, |lossy| both(packets.lost, lossy.loss)),
         }
     });
+    // A class with several lanes is as many classes of the network, one behind the other.
+    let lanes = usize::from(packets.lanes);
+    let each = |class: &'_ Class| core::iter::repeat_n(class.clone(), lanes);
+    let classes: Vec<Class> = packets.classes.iter().flat_map(each).collect();
+    let buffers_of_lanes = match &packets.flow_control {
+        FlowControlSpec::Credits(credits) if classes.iter().any(|class| class.credits.is_some()) => {
+            classes.iter().map(|class| class.credits.unwrap_or(credits.buffer)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let between = if lanes > 1 { fabric.between_groups() } else { Vec::new() };
+    let raises = |(port, place): (usize, &LinkPlace)| between.binary_search(&place.link).ok().map(|_| port as u32);
+    let (own, others) = packets.ways.split_first()?;
     let spec = NetSpec {
         seed: packets.seed,
         mtu: packets.reach.mtu.get() as u32,
@@ -48,7 +64,9 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
         control_size: packets.control_size,
         endpoints: places.endpoints.clone(),
         ports: ports.collect(),
-        classes: vec![packets.class],
+        classes: classes.iter().map(|class| class.spec).collect(),
+        lanes: buffers_of_lanes,
+        raises: places.links.iter().enumerate().filter_map(raises).collect(),
         flow_control: packets.flow_control.clone(),
         inputs: packets.inputs,
         stall_check: packets.stall_check,
@@ -66,8 +84,9 @@ fn plan(network: &Network, fabric: &Fabric, packets: &Packets) -> Option<NetPlan
     Some(NetPlan {
         spec,
         links: places.links.iter().map(|place| place.link).collect(),
-        flow: packets.flow,
-        rate: packets.rate.clone(),
+        flow: own.flow,
+        rate: own.rate.clone(),
+        others: others.iter().map(|way| (way.flow, way.rate.clone())).collect(),
         fetch: packets.fetch,
         drain: packets.drain,
     })
@@ -84,20 +103,22 @@ fn storms(fabric: &Fabric, places: &Places, packets: &Packets) -> Vec<Storm> {
     if !matches!(packets.flow_control_name, "pfc" | "credits") {
         return Vec::new();
     }
+    // All that is not dropped is paused.
+    let lossless = packets.classes.iter().enumerate().filter(|(_, class)| class.spec.lossless);
+    let lanes: Vec<u8> = lossless
+        .flat_map(|(at, _)| (0..packets.lanes).map(move |lane| (at, lane)))
+        .map(|(at, lane)| at as u8 * packets.lanes + lane)
+        .collect();
     let storm = |(link, storm): &(LinkId, sim_topology::faults::PauseStorm)| {
         let port = places.links.binary_search_by_key(link, |place| place.link).ok()?;
         let nic = places.endpoints[places.links[port].far as usize];
         let kept = packets.nic_watchdog.filter(|_| nic).map(|after| storm.from + after);
         let until = [storm.until, kept].into_iter().flatten().min();
         let at = |span: Span| Time::ZERO + span;
-        Some(Storm {
-            port: port as u32,
-            class: packets.flow.class,
-            from: at(storm.from),
-            until: until.map_or(Time::MAX, at),
-        })
+        let (port, from, until) = (port as u32, at(storm.from), until.map_or(Time::MAX, at));
+        Some(lanes.iter().map(move |class| Storm { port, class: *class, from, until }))
     };
-    fabric.pause_storms().iter().filter_map(storm).collect()
+    fabric.pause_storms().iter().filter_map(storm).flatten().collect()
 }
 
 /// What is recorded, by the network's numbers.
@@ -150,6 +171,9 @@ fn buffers(places: &Places, packets: &Packets) -> Vec<NodeBuffer> {
 /// What one link of the network did, over all simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PortSum {
+    /// Wire bytes of packets that have queued, and how many these were.
+    pub(super) wire: u64,
+    pub(super) packets: u64,
     /// Packets marked.
     pub(super) marks: u64,
     /// Packets dropped.
@@ -180,6 +204,28 @@ pub(super) struct PortSum {
 
 /// Packets that move as one where that makes no difference.
 const AUTO: u32 = 16;
+impl PortSum {
+    /// Adds what a class of a port counted in one simulation.
+    pub(super) fn add(&mut self, class: &PortCounters) {
+        self.wire += class.bytes;
+        self.packets += class.packets;
+        self.marks += class.marks;
+        self.drops += class.drops;
+        self.pauses += class.pauses;
+        self.held += class.held;
+        self.peak = self.peak.max(class.peak);
+        self.byte_ns = self.byte_ns.saturating_add(class.byte_ns);
+        self.p99 = self.p99.max(class.quantile(0.99));
+        self.asked += class.asked;
+        self.asked_for += class.asked_for;
+        self.input_peak = self.input_peak.max(class.input_peak);
+        self.headroom_peak = self.headroom_peak.max(class.headroom_peak);
+        self.notices += class.notices;
+        self.resent += class.resent;
+        self.observed_ns += class.observed_ns();
+        self.histogram.iter_mut().zip(class.histogram).for_each(|(to, more)| *to += more);
+    }
+}
 
 /// Roots and victims that results name.
 const MOST_NAMED: usize = 32;
@@ -189,6 +235,7 @@ const MOST_NAMED: usize = 32;
 pub(super) struct Sums {
     /// Per link of the fabric that carries packets.
     ports: Vec<(LinkId, PortSum)>,
+    classes: Classes,
     totals: TransportTotals,
     deadlock: Vec<String>,
     roots: Vec<String>,
@@ -216,7 +263,7 @@ impl Sums {
         let paused = matches!(packets.flow_control, FlowControlSpec::Shared(_));
         let recorder = Recorder::new(loaded, all, paused);
         let (window, histograms) = (packets.observed.is_window(), packets.observed.histogram);
-        Self { ports, paused, recorder, window, histograms, ..Self::default() }
+        Self { ports, classes: Classes::new(packets), paused, recorder, window, histograms, ..Self::default() }
     }
 
     /// Adds one simulation, called `what`, whose work began at `began`.
@@ -235,25 +282,12 @@ impl Sums {
         }
         for ((_, sum), port) in self.ports.iter_mut().zip(&net.ports) {
             for class in port {
-                sum.marks += class.marks;
-                sum.drops += class.drops;
-                sum.pauses += class.pauses;
-                sum.held += class.held;
-                sum.peak = sum.peak.max(class.peak);
-                sum.byte_ns = sum.byte_ns.saturating_add(class.byte_ns);
-                sum.p99 = sum.p99.max(class.quantile(0.99));
-                sum.asked += class.asked;
-                sum.asked_for += class.asked_for;
-                sum.input_peak = sum.input_peak.max(class.input_peak);
-                sum.headroom_peak = sum.headroom_peak.max(class.headroom_peak);
-                sum.notices += class.notices;
-                sum.resent += class.resent;
-                sum.observed_ns += class.observed_ns();
-                sum.histogram.iter_mut().zip(class.histogram).for_each(|(to, more)| *to += more);
+                sum.add(class);
                 let held = if self.paused { &mut totals.pause_us } else { &mut totals.credit_stall_us };
                 *held += class.held.as_us();
             }
         }
+        self.classes.add(net);
         self.totals.add(&totals);
         self.congestion(net, fabric);
         if self.deadlock.is_empty() {
@@ -302,6 +336,12 @@ impl Sums {
     pub(super) fn port(&self, link: LinkId) -> Option<&PortSum> {
         let at = self.ports.binary_search_by_key(&link, |(link, _)| *link).ok()?;
         self.ports.get(at).map(|(_, sum)| sum)
+    }
+
+    /// What the classes of a link did, where there are several.
+    pub(super) fn classes_of(&self, link: LinkId) -> Vec<LinkClassResult> {
+        let at = self.ports.binary_search_by_key(&link, |(link, _)| *link);
+        at.map_or_else(|_| Vec::new(), |at| self.classes.of_port(at))
     }
 
     /// The link that was held longest among some, with its share of the time.
@@ -372,6 +412,7 @@ impl Sums {
             rate_control: packets.rate_control_name.to_owned(),
             parameters: packets.parameters.iter().map(parameter).collect(),
             grain: self.grain(packets, fabric),
+            classes: self.classes.results(packets),
             totals: self.totals,
             roots: self.roots.clone(),
             victims: self.victims.clone(),

@@ -58,7 +58,7 @@ impl<S: Store> Engine<S> {
             let onward = end < route.len();
             let segment = flow.segment.get();
             let qp = wired
-                .open(&route[start..end], segment, onward, (number, i as u32))
+                .open(&route[start..end], (segment, flow.way), onward, (number, i as u32))
                 .map_err(|fault| LoadError::QueuePair { flow: i, fault })?;
             cuts.push(Cut { flow: i as u32, over: start as u32..end as u32, qp });
         }

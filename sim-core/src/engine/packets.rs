@@ -30,8 +30,9 @@ pub(super) struct Leg {
     pub(super) onward: u32,
 }
 
-/// What queue pairs have in common that can stand in for each other: their ports, their room, and whether they go onward.
-type Kind = (Box<[u32]>, u64, bool);
+/// What queue pairs have in common that can stand in for each other: their ports, their room, whether they go onward,
+/// and what they do.
+type Kind = (Box<[u32]>, u64, bool, u16);
 
 impl Leg {
     const NOWHERE: Self = Self { flow: NONE, onward: NONE };
@@ -48,13 +49,14 @@ pub(super) struct Wired {
     twins: Vec<u32>,
     overhead: u64,
     mtu: u32,
-    flow: FlowSpec,
-    rate: RateSpec,
+    /// What queue pairs do, by the way in which a flow is carried.
+    ways: Vec<(FlowSpec, RateSpec)>,
     fetch: u64,
     drain: Option<Drain>,
     /// Of each queue pair.
     pub(super) legs: Vec<Leg>,
-    last_ports: Vec<u32>,
+    /// Of each: its last port, and the class in which its packets take it.
+    last_ports: Vec<(u32, u8)>,
     /// Queue pairs that serve no flow, by the ports that they go over and what they are fed with, in order.
     free: HashMap<Kind, VecDeque<u32>>,
     kinds: Vec<Kind>,
@@ -100,8 +102,7 @@ impl Wired {
             mtu: plan.spec.mtu,
             held: vec![0; plan.links.len()],
             links: plan.links,
-            flow: plan.flow,
-            rate: plan.rate,
+            ways: core::iter::once((plan.flow, plan.rate)).chain(plan.others).collect(),
             fetch: plan.fetch.get(),
             drain: plan.drain,
             legs: Vec::new(),
@@ -118,11 +119,12 @@ impl Wired {
         self.ports[link.index()]
     }
 
-    /// A queue pair, perhaps one that served another flow, over links of the network, fed in segments of `segment` bytes.
+    /// A queue pair, perhaps one that served another flow, over links of the network, fed in segments of `segment` bytes, that
+    /// does what `way` says.
     pub(super) fn open(
         &mut self,
         route: &[LinkId],
-        segment: u64,
+        (segment, way): (u64, u16),
         onward: bool,
         name: (u32, u32),
     ) -> Result<u32, SpecError> {
@@ -130,7 +132,7 @@ impl Wired {
         let back: Vec<u32> = forth.iter().rev().map(|port| self.twins[*port as usize]).collect();
         let (Some(first), Some(last)) = (forth.first(), forth.last()) else { return Err(SpecError::Route) };
         let room = self.fetch.max(segment.saturating_mul(2));
-        let kind: Kind = (forth.clone().into_boxed_slice(), room, onward);
+        let kind: Kind = (forth.clone().into_boxed_slice(), room, onward, way);
         // As with a communication library, queue pairs outlive a program: the next one finds them, and their rates, as they are.
         if let Some(free) = self.free.get_mut(&kind)
             && let Some(qp) = free.front().copied()
@@ -141,11 +143,12 @@ impl Wired {
         }
         let line = self.rates[*first as usize];
         let hops = u8::try_from(forth.len()).map_err(|_| SpecError::Route)?;
-        let qp = self.net.open(&forth, &back, self.flow, self.rate.at(line, hops))?;
+        let (flow, rate) = self.ways.get(usize::from(way)).ok_or(SpecError::NoWay(way))?;
+        let qp = self.net.open(&forth, &back, *flow, rate.at(line, hops))?;
         self.net.feed(qp, room, onward);
         self.net.serve_flow(qp, name.0, name.1);
         self.legs.push(Leg::NOWHERE);
-        self.last_ports.push(*last);
+        self.last_ports.push((*last, self.net.last_class(qp)));
         self.kinds.push(kind);
         Ok(qp)
     }
@@ -328,9 +331,8 @@ impl<S: Store> Engine<S> {
     /// Where what is behind an endpoint is so far behind that it takes no more (or, having taken none, not yet): until when.
     fn backlog(&self, qp: u32, takes: bool, now: Time) -> Option<Time> {
         let wired = self.net.as_deref()?;
-        let class = u32::from(wired.flow.class);
-        let port = wired.last_ports[qp as usize] as usize;
-        if takes && wired.held[port] >> class & 1 != 0 {
+        let (port, class) = wired.last_ports[qp as usize];
+        if takes && wired.held[port as usize] >> class & 1 != 0 {
             return None;
         }
         let state = self.flows.get(wired.legs[qp as usize].onward as usize)?;
@@ -361,7 +363,7 @@ impl<S: Store> Engine<S> {
     fn hold(&mut self, qp: u32, stop: bool, now: Time) {
         let links = self.links.len();
         let Some(wired) = self.net.as_deref_mut() else { return };
-        let (port, class) = (wired.last_ports[qp as usize], wired.flow.class);
+        let (port, class) = wired.last_ports[qp as usize];
         let held = &mut wired.held[port as usize];
         *held = if stop { *held | 1 << class } else { *held & !(1 << class) };
         wired.net.drain(port, class, stop, now, &mut Behind { pending: &mut self.pending, links });

@@ -6,10 +6,11 @@ use super::tests::{play_with, transfers};
 use super::tests_periods::{Recipe, recipe};
 use super::*;
 use crate::net::spec::{
-    Control, CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Storm, Threshold,
+    ClassSpec, Control, CreditSpec, FlowControlSpec, FlowSpec, Freed, Paths, PauseSpec, Recovery, SharedSpec, Storm,
+    Threshold,
 };
 use crate::net::tests::Fabric;
-use crate::net::{Drain, NetPlan};
+use crate::net::{Drain, NetPlan, SpecError};
 use crate::network::{Forwarding, LinkSpec};
 use crate::outcome::Outcome;
 use crate::program::{Program, Slice, Spacing};
@@ -57,7 +58,15 @@ impl Star {
         let mut spec = self.fabric.spec(OVERHEAD as u32, flow_control);
         spec.control_size = 0;
         let links = (0..self.network.links().len() as u32).map(LinkId).filter(|l| matches!(l.0 % 4, 1 | 2)).collect();
-        NetPlan { spec, links, flow: FlowSpec::default(), rate: RateSpec::None, fetch: NetPlan::FETCH, drain: None }
+        NetPlan {
+            spec,
+            links,
+            flow: FlowSpec::default(),
+            rate: RateSpec::None,
+            others: Vec::new(),
+            fetch: NetPlan::FETCH,
+            drain: None,
+        }
     }
 }
 
@@ -184,7 +193,7 @@ fn packets_for(recipe: &Recipe, host: u64, flow_control: FlowControlSpec) -> (Ne
     let links = Network::new(links);
     let ports = (0..2 * n).map(LinkId::new).collect();
     let (flow, rate) = (FlowSpec::default(), RateSpec::None);
-    (links, NetPlan { spec, links: ports, flow, rate, fetch: NetPlan::FETCH, drain: None })
+    (links, NetPlan { spec, links: ports, flow, rate, others: Vec::new(), fetch: NetPlan::FETCH, drain: None })
 }
 
 proptest! {
@@ -237,6 +246,36 @@ fn a_fixed_rate_holds_below_the_links() {
     assert!((ends[0].as_us() / expected - 1.0).abs() < 0.01, "{} for {expected}", ends[0]);
 }
 
+/// Two messages to one port, the second in a class of its own with a third of the weight, and a third one at a set rate.
+#[test]
+fn flows_are_carried_in_ways_of_their_own() {
+    let star = Star::new(4, Rate::gbyte(50), Rate::gbyte(64));
+    let routes = [1, 2, 3].map(|from| star.route(from, 0, false, false));
+    let mut program =
+        transfers(&[(routes[0].clone(), Bytes::mib(48)), (routes[1].clone(), Bytes::mib(16))], Bytes::kib(16));
+    let mut plan = star.plan(FlowControlSpec::Unlimited);
+    plan.spec.classes = vec![ClassSpec { weight: 3, ..plan.spec.classes[0] }, plan.spec.classes[0]];
+    plan.others = vec![(FlowSpec { class: 1, ..plan.flow }, RateSpec::None)];
+    program.flows[1].way = 1;
+    let (ends, outcome) = play_packets(&star.network, &program, &plan);
+    // Both end at the same time, up to a round of the classes.
+    assert!((ends[0].as_us() / ends[1].as_us() - 1.0).abs() < 0.005, "{ends:?}");
+    let port = &outcome.net.unwrap().ports[1];
+    assert_eq!((port[0].packets, port[1].packets), (12_288, 4_096));
+    plan.others.push((plan.flow, RateSpec::Paced { rate: Rate::gbyte(10) }));
+    let mut alone = transfers(&[(routes[2].clone(), Bytes::mib(4))], Bytes::kib(16));
+    alone.flows[0].way = 2;
+    let (ends, _) = play_packets(&star.network, &alone, &plan);
+    let expected = Rate::gbyte(10).time_for(Bytes::new(1024 * (MTU + OVERHEAD))).as_us() + 1.2;
+    assert!((ends[0].as_us() / expected - 1.0).abs() < 0.01, "{} for {expected}", ends[0]);
+    // A way that the plan does not know.
+    alone.flows[0].way = 3;
+    let mut engine = Engine::<RadixStore>::new(&star.network, Bytes::new(MTU), Limits::default());
+    engine.set_net(plan).unwrap();
+    let fault = engine.load(alone, Time::ZERO).unwrap_err();
+    assert!(matches!(fault, LoadError::QueuePair { flow: 0, fault: SpecError::NoWay(3) }), "{fault:?}");
+}
+
 #[test]
 fn a_window_gives_one_window_a_round_trip() {
     let star = Star::new(2, Rate::gbyte(50), Rate::gbyte(64));
@@ -278,6 +317,7 @@ fn segments_spread_over_equal_paths() {
         flow: FlowSpec::default(),
         // At what both can carry.
         rate: RateSpec::Paced { rate: Rate::gbyte(45) },
+        others: Vec::new(),
         fetch: NetPlan::FETCH,
         drain: None,
     };
@@ -329,6 +369,7 @@ fn a_cycle_of_full_buffers_is_a_deadlock_and_not_a_hang() {
         links: (0..network.links().len()).map(LinkId::new).collect(),
         flow: FlowSpec::default(),
         rate: RateSpec::None,
+        others: Vec::new(),
         fetch: NetPlan::FETCH,
         drain: None,
     };

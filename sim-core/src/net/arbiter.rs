@@ -193,6 +193,8 @@ impl InputQueues {
 pub(super) struct Groups {
     masks: Vec<u16>,
     quantum: Vec<u32>,
+    /// The largest packet, or unit: what a class may have left of its turns when the next one comes.
+    most: u32,
 }
 
 impl Groups {
@@ -204,23 +206,22 @@ impl Groups {
             let classes = spec.classes.iter().enumerate().filter(|(_, class)| class.priority == *priority);
             classes.fold(0, |mask, (index, _)| mask | 1 << index)
         };
-        let full = spec.mtu + spec.overhead;
+        let full = (spec.mtu + spec.overhead).max(spec.control_size);
+        let most = full.saturating_mul(spec.grain);
         let quantum = spec.classes.iter().map(|class| full.saturating_mul(u32::from(class.weight.max(1))));
-        Self { masks: priorities.iter().map(of).collect(), quantum: quantum.collect() }
+        Self { masks: priorities.iter().map(of).collect(), quantum: quantum.collect(), most }
     }
 }
 
 impl Net {
     /// The class that goes next, of those in `may` (not empty): the most urgent; among equals by deficit round-robin
-    /// (Shreedhar, Varghese, SIGCOMM 1995) with a quantum of one full packet times the weight.
+    /// (Shreedhar, Varghese, SIGCOMM 1995) with a quantum of one full packet times the weight. With it, what its deficit was
+    /// charged.
     #[inline]
-    pub(super) fn choose_class(&mut self, link: u32, may: u16) -> Option<u8> {
-        if may & (may - 1) == 0 {
-            return Some(may.trailing_zeros() as u8);
-        }
+    pub(super) fn choose_class(&mut self, link: u32, may: u16) -> Option<(u8, u32)> {
         let group = *self.groups.masks.iter().find(|mask| *mask & may != 0)? & may;
         if group & (group - 1) == 0 {
-            return Some(group.trailing_zeros() as u8);
+            return Some((group.trailing_zeros() as u8, 0));
         }
         loop {
             let turn = self.ports[link as usize].turn;
@@ -230,15 +231,17 @@ impl Net {
                 let queue = &mut self.queues[at];
                 if queue.deficit >= wire {
                     queue.deficit -= wire;
-                    return Some(turn);
+                    return Some((turn, wire));
                 }
             }
             let next = (turn + 1) % self.classes;
             self.ports[link as usize].turn = next;
             if group >> next & 1 != 0 {
-                let quantum = self.groups.quantum[next as usize];
+                // One that was held in its turn does not make up for it.
+                let (quantum, most) = (self.groups.quantum[next as usize], self.groups.most);
                 let at = self.queue_at(link, next);
-                self.queues[at].deficit += quantum;
+                let queue = &mut self.queues[at];
+                queue.deficit = quantum.saturating_add(queue.deficit.min(most));
             }
         }
     }

@@ -164,6 +164,9 @@ pub enum SpecError {
     /// A class that is not there.
     #[error("there is no class {0}")]
     NoClass(u8),
+    /// A flow is carried in a way that the plan does not know.
+    #[error("a flow is carried in way {0}, which the plan does not know")]
+    NoWay(u16),
     /// The links that ports stand for are not as many as the ports, not in ascending order, or not there.
     #[error("{links} links for {ports} ports, or links that are not there or not in ascending order")]
     Links {
@@ -217,6 +220,8 @@ pub struct Net {
     stall: stall::Stall,
     effects: Vec<Effect>,
     classes: u8,
+    /// Some ports raise the class of what crosses their links.
+    raising: bool,
 }
 
 /// The number in a Port word's place of the flow.
@@ -275,6 +280,7 @@ impl Net {
             stall: stall::Stall::default(),
             effects: Vec::new(),
             classes: classes as u8,
+            raising: !spec.raises.is_empty(),
             spec,
         })
     }

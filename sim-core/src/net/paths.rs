@@ -3,6 +3,8 @@
 //! A queue pair's route is its static choice; a queue pair whose choice is made at nodes keeps the route's first link and
 //! takes at every node one of the links that lie on a shortest way to its end. Control packets keep to the routes.
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -11,6 +13,9 @@ use super::packet::{CHOSEN, NONE};
 use super::spec::{NetSpec, Paths};
 use crate::random;
 use crate::units::Time;
+
+/// What a link counts for that raises classes, where others count for one: more than any route has links.
+const RAISING: u32 = 1 << 16;
 
 /// The links that lead nearer to an endpoint, per node.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +40,7 @@ pub(super) struct Flowlet {
 }
 
 impl NextHops {
-    /// Works out the links toward `end`, by the number of links.
+    /// Works out the links toward `end`: over as few links as there can be that raise classes, then by the number of links.
     pub(super) fn toward(&mut self, end: u32, spec: &NetSpec) {
         let nodes = spec.endpoints.len();
         if self.of.is_empty() {
@@ -50,24 +55,28 @@ impl NextHops {
             into[port.far as usize].push(link as u32);
             out[port.near as usize].push(link as u32);
         }
+        let mut costs = vec![1; spec.ports.len()];
+        spec.raises.iter().for_each(|link| costs[*link as usize] = RAISING);
         let mut away = vec![NONE; nodes];
         away[end as usize] = 0;
-        let mut layer = vec![end];
-        while !layer.is_empty() {
-            let mut next = Vec::new();
+        let mut layers = BTreeMap::from([(0, vec![end])]);
+        while let Some((far, layer)) = layers.pop_first() {
             for node in layer {
+                // One that is nearer than it was first found to be has been looked at.
+                if away[node as usize] != far {
+                    continue;
+                }
                 for link in &into[node as usize] {
-                    let near = spec.ports[*link as usize].near;
-                    // Endpoints do not forward.
-                    if away[near as usize] == NONE {
-                        away[near as usize] = away[node as usize] + 1;
+                    let (near, there) = (spec.ports[*link as usize].near, far + costs[*link as usize]);
+                    if there < away[near as usize] {
+                        away[near as usize] = there;
+                        // Endpoints do not forward.
                         if !spec.endpoints[near as usize] {
-                            next.push(near);
+                            layers.entry(there).or_default().push(near);
                         }
                     }
                 }
             }
-            layer = next;
         }
         let mut ranges = Vec::with_capacity(nodes);
         for node in 0..nodes {
@@ -75,7 +84,9 @@ impl NextHops {
             if away[node] != NONE && away[node] > 0 {
                 let nearer = |link: &&u32| {
                     let far = spec.ports[**link as usize].far as usize;
-                    away[far] != NONE && away[far] + 1 == away[node] && (away[far] == 0 || !spec.endpoints[far])
+                    away[far] != NONE
+                        && away[far] + costs[**link as usize] == away[node]
+                        && (away[far] == 0 || !spec.endpoints[far])
                 };
                 self.members.extend(out[node].iter().filter(nearer));
             }

@@ -17,6 +17,8 @@ pub struct NetPlan {
     pub flow: FlowSpec,
     /// The controller of a queue pair, made for the line rate of its first port.
     pub rate: RateSpec,
+    /// What flows ask for that are carried otherwise, by [`Flow::way`](crate::program::Flow::way) from 1 on.
+    pub others: Vec<(FlowSpec, RateSpec)>,
     /// What an endpoint may have read of a queue pair's messages and not sent; never less than two segments.
     pub fetch: Bytes,
     /// When an endpoint that can't pass on what it receives holds the port that feeds it; `None`: it never does.

@@ -52,6 +52,8 @@ pub(super) struct Port {
     pub(super) turn: u8,
     /// Packets are lost on its wire.
     pub(super) loses: bool,
+    /// Behind its link packets go on in the next class.
+    pub(super) raises: bool,
     /// Packets until the next one is lost.
     pub(super) until_loss: u32,
     /// Wire bytes of control packets that went before all others.
@@ -97,6 +99,7 @@ impl Port {
             given_up: 0,
             turn: 0,
             loses: port.lose_every != 0 || port.lose_per_2_32 != 0,
+            raises: spec.raises.contains(&(link as u32)),
             until_loss: port.lose_every,
             control: 0,
             between: Time::ZERO,
@@ -160,16 +163,16 @@ impl Net {
     /// A control packet sets out from an endpoint.
     #[inline]
     pub(super) fn send_off(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) {
-        match self.spec.control {
-            Control::Express => self.express(link, slot, now, s),
-            Control::Class(class) => {
-                self.packets[slot].class = class;
-                let at = self.queue_at(link, class);
-                self.queues[at].own.push(slot, &mut self.packets);
-                self.ports[link as usize].ready |= 1 << class;
-                self.kick(link, now, s);
-            }
-        }
+        let class = match self.spec.control {
+            Control::Express => return self.express(link, slot, now, s),
+            Control::Class(class) => class,
+            Control::WithData => self.packets[slot].class,
+        };
+        self.packets[slot].class = class;
+        let at = self.queue_at(link, class);
+        self.queues[at].own.push(slot, &mut self.packets);
+        self.ports[link as usize].ready |= 1 << class;
+        self.kick(link, now, s);
     }
 
     /// An endpoint's port takes a control packet that waits as data do.
@@ -274,16 +277,31 @@ impl Net {
         }
     }
 
+    /// Where the room is of a packet that is queued as of `place`: what came over a link that raises classes has it in the
+    /// class in which it came.
+    #[inline]
+    pub(super) fn room(&self, place: Place) -> Place {
+        if self.raising && self.ports[place.from as usize].raises {
+            return Place { class: place.class - 1, ..place };
+        }
+        place
+    }
+
     /// A data packet asks for room at a node.
     #[inline]
-    fn enter(&mut self, slot: u32, place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
+    fn enter(&mut self, slot: u32, mut place: Place, wire: u32, now: Time, s: &mut impl Schedule) {
+        let room = place;
+        if self.raising && self.ports[place.from as usize].raises {
+            place.class += 1;
+            self.packets[slot].class = place.class;
+        }
         let next = self.next_link(slot, place.node, now);
         let at = self.queue_at(next, place.class);
         let depth = self.queues[at].bytes;
         if self.ports[next as usize].given_up >> place.class & 1 != 0 {
             self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
             self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
-            self.free_unseen(place, wire, now, s);
+            self.free_unseen(room, wire, now, s);
             self.packets.give(slot);
             return;
         }
@@ -291,7 +309,7 @@ impl Net {
             self.enter_unit(slot, (next, at), place, now, s);
             return;
         }
-        match self.scheme.admit(place, wire, depth) {
+        match self.scheme.admit(room, wire, depth) {
             Admit::Keep(None) => {}
             Admit::Keep(Some(signal)) => self.tell(signal, now, s),
             Admit::Drop { fault } => {
@@ -351,7 +369,7 @@ impl Net {
             self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
             self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.packets.give(slot);
-            if let Some(signal) = self.scheme.release(place, wire) {
+            if let Some(signal) = self.scheme.release(self.room(place), wire) {
                 self.tell(signal, now, s);
             }
         }
@@ -402,8 +420,9 @@ impl Net {
         }
         let place = Place { node: port.near, from: port.from, class: port.class };
         let wire = port.wire;
+        let room = self.room(place);
         if !self.scheme.frees_at_start()
-            && let Some(signal) = self.scheme.release(place, wire)
+            && let Some(signal) = self.scheme.release(room, wire)
         {
             self.tell(signal, now, s);
         }
@@ -429,10 +448,10 @@ impl Net {
             return;
         }
         let (endpoint, near) = (port.endpoint, port.near);
-        let class = if may & (may - 1) == 0 {
-            may.trailing_zeros() as u8
-        } else if let Some(class) = self.choose_class(link, may) {
-            class
+        let (class, charged) = if may & (may - 1) == 0 {
+            (may.trailing_zeros() as u8, 0)
+        } else if let Some(chosen) = self.choose_class(link, may) {
+            chosen
         } else {
             return;
         };
@@ -441,10 +460,13 @@ impl Net {
         if self.scheme.counts_endpoints() {
             most = self.is_credited(link, class, at, now, s);
             if most == 0 {
+                self.queues[at].deficit += charged;
                 // Another class may still go.
                 self.serve(link, now, s);
                 return;
             }
+            // A unit of which only a part may go has had only that part of its turn.
+            self.queues[at].deficit += charged.saturating_sub(most);
         }
         let slot = if !endpoint {
             self.dequeue(link, class, at, most, now)
@@ -462,8 +484,8 @@ impl Net {
         if packets > 1 {
             held = self.free_unit(slot, link, Place { node: near, from, class }, now, s);
         } else if from != NONE && self.scheme.frees_at_start() {
-            let place = Place { node: near, from, class };
-            if let Some(signal) = self.scheme.release(place, wire) {
+            let room = self.room(Place { node: near, from, class });
+            if let Some(signal) = self.scheme.release(room, wire) {
                 self.tell(signal, now, s);
             }
         }

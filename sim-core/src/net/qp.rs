@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::SpecError;
 use super::packet::NONE;
-use super::spec::{FlowSpec, Paths, Recovery};
+use super::spec::{Control, FlowSpec, Paths, Recovery};
 use super::{Net, Schedule};
 use crate::rate_control::{AnyRateControl, RateControl as _};
 use crate::units::{PsPerByte, Span, Time};
@@ -164,8 +164,14 @@ impl Net {
                 return Err(SpecError::Route);
             }
         }
-        if how.class >= self.classes {
-            return Err(SpecError::NoClass(how.class));
+        let control = match self.spec.control {
+            Control::Express => 0,
+            Control::Class(class) => class,
+            Control::WithData => how.class,
+        };
+        let last = how.class.saturating_add(self.raised(route)).max(control.saturating_add(self.raised(back)));
+        if last >= self.classes {
+            return Err(SpecError::NoClass(last));
         }
         if self.spec.grants.is_none() && rate.facts().asks_for_grants {
             return Err(SpecError::NoGrants);
@@ -225,6 +231,29 @@ impl Net {
         self.watch(qp, self.ports[route[0] as usize].near, end_node);
         self.consider(qp);
         Ok(qp)
+    }
+
+    /// By how many classes links of a route raise what crosses them.
+    fn raised(&self, route: &[u32]) -> u8 {
+        if !self.raising {
+            return 0;
+        }
+        route.iter().filter(|link| self.ports[**link as usize].raises).count().min(255) as u8
+    }
+
+    /// The class in which packets of a queue pair cross the last link of its route.
+    pub(crate) fn last_class(&self, qp: u32) -> u8 {
+        let state = &self.qps[qp as usize];
+        state.how.class + self.raised(&self.routes[state.route as usize..][..usize::from(state.hops)])
+    }
+
+    /// The links of a route with the class in which a queue pair's packets wait for each.
+    pub(super) fn with_classes<'a>(&'a self, route: &'a [u32], mut class: u8) -> impl Iterator<Item = (u32, u8)> + 'a {
+        route.iter().map(move |link| {
+            let own = class;
+            class += u8::from(self.raising && self.ports[*link as usize].raises);
+            (*link, own)
+        })
     }
 
     /// A message of `bytes` of payload; an empty one takes one packet without payload.

@@ -42,7 +42,8 @@ impl Net {
     fn held_on_route(&self, qp: u32, now: Time) -> Span {
         let state = &self.qps[qp as usize];
         let route = &self.routes[state.route as usize..][..usize::from(state.hops)];
-        let held = route.iter().map(|link| self.held_until(*link, state.how.class, now).as_ps());
+        let classes = self.with_classes(route, state.how.class);
+        let held = classes.map(|(link, class)| self.held_until(link, class, now).as_ps());
         Span::from_ps(held.fold(0, u64::saturating_add))
     }
 
@@ -99,7 +100,9 @@ impl Net {
         }
         match &self.spec.flow_control {
             FlowControlSpec::Unlimited => false,
-            FlowControlSpec::Credits(credits) => counters.peak > credits.buffer.get() / 2,
+            FlowControlSpec::Credits(credits) => {
+                counters.peak > self.spec.lanes.get(usize::from(class)).unwrap_or(&credits.buffer).get() / 2
+            }
             FlowControlSpec::Shared(_) => {
                 // Its node held what feeds it, and no other port there queued twice as much.
                 let node = nodes[port.near as usize * usize::from(self.classes) + usize::from(class)];
@@ -131,34 +134,36 @@ impl Net {
         let mut behind: BTreeMap<(u32, u8), Option<(u32, u8)>> = BTreeMap::new();
         for (flow, FlowOutcome { qp, behind_held: held_for, busy, .. }) in outcome.flows.iter().copied().enumerate() {
             let (route, how) = (&outcome.routes[qp as usize], &self.qps[qp as usize].how);
-            let class = how.class;
-            let is_root = |link: &u32| outcome.roots.binary_search(&(*link, class)).is_ok();
+            let is_root = |place: &(u32, u8)| outcome.roots.binary_search(place).is_ok();
+            let route: Vec<(u32, u8)> = self.with_classes(route, how.class).collect();
             let late = held_for.as_ps() > busy.as_ps() / SHARE;
             if !late || how.paths != Paths::Pinned || route.iter().any(is_root) {
                 continue;
             }
-            let Some(first) = route.iter().copied().max_by_key(|link| (held(outcome, *link, class), *link)) else {
+            let Some(first) = route.iter().copied().max_by_key(|&(link, class)| (held(outcome, link, class), link))
+            else {
                 continue;
             };
             // What a held port waits for is held itself or a root: along those to the root that queued most.
-            let root = *behind.entry((first, class)).or_insert_with(|| {
+            let root = *behind.entry(first).or_insert_with(|| {
                 let mut seen = vec![false; self.ports.len()];
                 let mut ahead = vec![first];
-                let mut found: Vec<u32> = Vec::new();
-                while let Some(link) = ahead.pop() {
+                let mut found: Vec<(u32, u8)> = Vec::new();
+                while let Some((link, class)) = ahead.pop() {
+                    let class = class + u8::from(self.ports[link as usize].raises);
                     for next in &leaving[self.ports[link as usize].far as usize] {
                         if core::mem::replace(&mut seen[*next as usize], true) {
                             continue;
                         }
-                        if is_root(next) {
-                            found.push(*next);
-                        } else if held(outcome, *next, class) > Span::ZERO {
-                            ahead.push(*next);
+                        if is_root(&(*next, class)) {
+                            found.push((*next, class));
+                        } else if class < self.classes && held(outcome, *next, class) > Span::ZERO {
+                            ahead.push((*next, class));
                         }
                     }
                 }
-                let queued = |link: &u32| outcome.ports[*link as usize][usize::from(class)].byte_ns;
-                found.into_iter().max_by_key(|link| (queued(link), core::cmp::Reverse(*link))).map(|link| (link, class))
+                let queued = |&(link, class): &(u32, u8)| outcome.ports[link as usize][usize::from(class)].byte_ns;
+                found.into_iter().max_by_key(|place| (queued(place), core::cmp::Reverse(*place)))
             });
             outcome.victims.push(Victim { flow: flow as u32, held: held_for, busy, root });
         }

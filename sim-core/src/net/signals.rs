@@ -245,7 +245,7 @@ impl Net {
             self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.packets.give(slot);
             let place = super::flow_control::Place { node: self.ports[link as usize].near, from, class };
-            if let Some(signal) = self.scheme.release(place, wire) {
+            if let Some(signal) = self.scheme.release(self.room(place), wire) {
                 self.tell(signal, now, s);
             }
             if self.inputs.block() {

@@ -58,6 +58,12 @@ pub struct NetSpec {
     pub grants: Option<GrantSpec>,
     /// What is recorded beside the counters.
     pub observe: Observe,
+    /// Ports behind whose links a packet goes on in the next class. Where every circle of ports has such a link, and no route
+    /// goes round one in a single class, packets never wait for each other in a circle. Choices of a path take as few of these
+    /// links as they can.
+    pub raises: Vec<u32>,
+    /// With credits: the buffer behind each link by class; empty: [`CreditSpec::buffer`] for all.
+    pub lanes: Vec<Bytes>,
 }
 
 impl Default for NetSpec {
@@ -83,6 +89,8 @@ impl Default for NetSpec {
             storms: Vec::new(),
             grants: None,
             observe: Observe::default(),
+            raises: Vec::new(),
+            lanes: Vec::new(),
         }
     }
 }
@@ -96,6 +104,8 @@ pub enum Control {
     Express,
     /// They are packets of this class, before the data of it at endpoints, and paused and dropped as such.
     Class(u8),
+    /// The same in the class of the data of their queue pair.
+    WithData,
 }
 
 /// The shared buffer of one node.
@@ -281,9 +291,9 @@ pub struct SharedSpec {
     pub ports: Option<u32>,
     /// When an input is paused.
     pub threshold: Threshold,
-    /// Bytes that an input always has.
+    /// Bytes that an input always has, of each lossless class.
     pub reserve: u64,
-    /// Bytes of an input for what arrives after it has asked for a pause.
+    /// Bytes of an input, of each lossless class, for what arrives after it has asked for a pause.
     pub headroom: u64,
     /// The share of free bytes that an egress queue of a lossy class may fill, in 2⁻¹⁶.
     pub lossy_alpha: u64,
@@ -473,11 +483,21 @@ impl NetSpec {
         {
             return Err(SpecError::NoClass(class));
         }
-        if let Control::Class(class) = self.control
-            && self.grants.is_some()
-            && self.may_drop(class)
+        let waits = |class: u8| match self.control {
+            Control::Express => false,
+            Control::Class(control) => control == class,
+            Control::WithData => true,
+        };
+        if self.grants.is_some()
+            && let Some(class) = (0..self.classes.len() as u8).find(|class| waits(*class) && self.may_drop(*class))
         {
             return Err(SpecError::GrantsDropped(class));
+        }
+        if let Some(port) = self.raises.iter().find(|port| **port as usize >= self.ports.len()) {
+            return Err(SpecError::Port(*port as usize));
+        }
+        if !self.lanes.is_empty() && self.lanes.len() != self.classes.len() {
+            return Err(SpecError::Classes(self.lanes.len()));
         }
         for storm in &self.storms {
             if storm.port as usize >= self.ports.len() {
@@ -502,7 +522,7 @@ impl NetSpec {
             FlowControlSpec::Unlimited => Ok(()),
             FlowControlSpec::Credits(credits) => {
                 let need = full.div_ceil(64) * 64;
-                let have = credits.buffer.get();
+                let have = self.lanes.iter().min().unwrap_or(&credits.buffer).get();
                 if have < need { Err(SpecError::Buffer { have, need }) } else { Ok(()) }
             }
             FlowControlSpec::Shared(shared) => self.check_shared(shared, full),
@@ -524,16 +544,18 @@ impl NetSpec {
         {
             return Err(SpecError::Thresholds { low: xon, high: xoff });
         }
-        if !self.classes.iter().any(|class| class.lossless) {
+        let lossless = self.classes.iter().filter(|class| class.lossless).count() as u64;
+        if lossless == 0 {
             return Ok(());
         }
         let mut inputs = vec![0u64; self.endpoints.len()];
         self.ports.iter().for_each(|port| inputs[port.far as usize] += 1);
         let nodes = inputs.iter().zip(&self.endpoints).filter(|(_, endpoint)| !**endpoint);
         let ports = shared.ports.map_or(nodes.map(|(inputs, _)| *inputs).max().unwrap_or(0), u64::from);
-        let aside = ports.saturating_mul(shared.headroom.saturating_add(shared.reserve));
+        let inputs = ports.saturating_mul(lossless);
+        let aside = inputs.saturating_mul(shared.headroom.saturating_add(shared.reserve));
         if matches!(shared.threshold, Threshold::Dynamic { .. }) && aside >= shared.size {
-            let most = (shared.size / ports.max(1)).saturating_sub(shared.reserve);
+            let most = (shared.size / inputs.max(1)).saturating_sub(shared.reserve);
             return Err(SpecError::Aside { aside, size: shared.size, most });
         }
         Ok(())

@@ -53,9 +53,11 @@ impl Net {
         // Edges: for every held Q, the inputs of what it queues.
         let mut edges: Vec<((u32, u8), (u32, u8))> = Vec::new();
         for &(link, class) in &held {
+            let node = self.ports[link as usize].near;
             for from in self.queued_from(link, class) {
-                if held.binary_search(&(from, class)).is_ok() {
-                    edges.push(((from, class), (link, class)));
+                let came = (from, self.room(super::flow_control::Place { node, from, class }).class);
+                if held.binary_search(&came).is_ok() {
+                    edges.push((came, (link, class)));
                 }
             }
         }

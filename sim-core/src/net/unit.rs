@@ -260,6 +260,7 @@ impl Net {
         let packet = self.packets[slot];
         let (all, full) = (u32::from(packet.packets), self.spec.full());
         let depth = self.queues[at].bytes;
+        let room = self.room(place);
         let gap = self.ports[place.from as usize].full.as_ps();
         // Where nothing waits, each packet leaves as the next one comes.
         let through = self.goes_through(next, at, place, now);
@@ -267,9 +268,9 @@ impl Net {
         while kept < all {
             let wire = if kept + 1 == all { packet.last_wire(full) } else { full };
             if through && kept > 0 {
-                let _ = self.scheme.release(place, full);
+                let _ = self.scheme.release(room, full);
             }
-            match self.scheme.admit(place, wire, self.depth_found(next, place, depth, kept)) {
+            match self.scheme.admit(room, wire, self.depth_found(next, place, depth, kept)) {
                 Admit::Keep(None) => {}
                 Admit::Keep(Some(signal)) => {
                     self.tell_later(signal, Span::from_ps(gap * u64::from(kept)), now, s);
@@ -436,9 +437,10 @@ impl Net {
         packet.flags &= !THROUGH;
         if through {
             if at_start {
-                let _ = self.scheme.release(place, last);
+                let _ = self.scheme.release(self.room(place), last);
             }
         } else if place.from != NONE {
+            let place = self.room(place);
             for number in 0..all - u32::from(!at_start) {
                 let wire = if number + 1 == all { last } else { full };
                 if let Some(signal) = self.scheme.release(place, wire) {

@@ -25,12 +25,12 @@ pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitR
 pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
-    CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkResult, LinkTotals, MAX_LINKS,
-    MAX_TRANSFERS, RunResults, StepResult, TransferResult, TransferTotals,
+    CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkClassResult, LinkResult,
+    LinkTotals, MAX_LINKS, MAX_TRANSFERS, RunResults, StepResult, TransferResult, TransferTotals,
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use topo::{BillItem, PairCounts, TopoResults};
-pub use transport::{GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
+pub use transport::{ClassResult, GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
 
 /// The version of the JSON schema, counted up when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;

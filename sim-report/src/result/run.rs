@@ -281,6 +281,33 @@ pub struct LinkResult {
     /// Time in ns at a depth below 64 B, below 128 B, and so on by octaves, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_histogram_ns: Option<Vec<u64>>,
+    /// Its classes of packets one by one, where there are several; the most urgent need not come first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<LinkClassResult>,
+}
+
+/// What a link did for one class of packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkClassResult {
+    /// The class's name.
+    pub class: String,
+    /// The lane, from 0 on, where a class has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u8>,
+    /// Wire bytes sent of packets that have queued.
+    pub wire_bytes: u64,
+    /// Those packets.
+    pub packets: u64,
+    /// Deepest queue, wire bytes.
+    pub peak_queue_bytes: u64,
+    /// Packets marked.
+    pub ecn_marked: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// How often it was paused.
+    pub pauses: u64,
+    /// Time that it was paused, or lacked credits.
+    pub held_us: f64,
 }
 
 /// Sums over all links.

@@ -23,6 +23,9 @@ pub struct TransportResult {
     pub parameters: Vec<TransportParameter>,
     /// Sums over all simulations.
     pub totals: TransportTotals,
+    /// Classes of packets, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassResult>,
     /// Ports where congestion began, up to 32 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
@@ -51,6 +54,35 @@ pub struct GrainResult {
     pub packets: u32,
     /// Why.
     pub why: String,
+}
+
+/// A class of packets, summed over links and simulations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassResult {
+    /// Its name.
+    pub class: String,
+    /// Classes of a higher priority go first.
+    pub priority: u8,
+    /// Share among classes of one priority.
+    pub weight: u16,
+    /// Whether it is held rather than dropped.
+    pub lossless: bool,
+    /// Lanes.
+    pub lanes: u8,
+    /// Hops of packets that queued.
+    pub hops: u64,
+    /// Their wire bytes, counted on every link.
+    pub wire_bytes: u64,
+    /// The deepest queue.
+    pub peak_queue_bytes: u64,
+    /// Packets marked.
+    pub marks: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Pauses of ports.
+    pub pauses: u64,
+    /// Time that ports were paused, or lacked credits, summed.
+    pub held_us: f64,
 }
 
 /// A flow that was held up by congestion elsewhere.

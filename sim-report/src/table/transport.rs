@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use sim_core::units::Bytes;
 
 use super::text::{Align, TextTable, number, time_text};
-use crate::result::{DesignResult, DiffResults, SeedsResult, Spread, TransportResult, TransportTotals};
+use crate::result::{ClassResult, DesignResult, DiffResults, SeedsResult, Spread, TransportResult, TransportTotals};
 
 /// What the packets of a run came to, a line or two; counts that are zero are left out.
 #[must_use]
@@ -33,10 +33,36 @@ pub fn transport_text(result: &TransportResult) -> String {
             "victims of congestion elsewhere: {all}, first {from} to {to}, held {share:.0} % of its time{root}"
         );
     }
+    if result.classes.len() > 1 {
+        out += &classes(&result.classes);
+    }
     if !result.deadlock.is_empty() {
         let _ = writeln!(out, "deadlock: {} wait for each other", result.deadlock.join(", "));
     }
     out
+}
+
+/// A row a class.
+fn classes(list: &[ClassResult]) -> String {
+    let names = ["hops", "peak queue", "marks", "pauses", "held", "drops"];
+    let first =
+        [("class", Align::Left), ("priority", Align::Right), ("weight", Align::Right), ("when full", Align::Left)];
+    let mut table = TextTable::new(first.into_iter().chain(names.map(|name| (name, Align::Right))));
+    for class in list {
+        table.row([
+            class.class.clone(),
+            class.priority.to_string(),
+            class.weight.to_string(),
+            if class.lossless { "held" } else { "dropped" }.to_owned(),
+            class.hops.to_string(),
+            Bytes::new(class.peak_queue_bytes).to_string(),
+            class.marks.to_string(),
+            class.pauses.to_string(),
+            time_text(class.held_us),
+            class.drops.to_string(),
+        ]);
+    }
+    format!("\n{}", table.render())
 }
 
 fn counts(t: &TransportTotals) -> Vec<String> {
@@ -169,6 +195,23 @@ mod tests {
         let text = transport_text(&result);
         assert_eq!(text.lines().count(), 1);
         assert!(text.contains("1 mark, 2 pauses, ports paused for 1.5") && !text.contains("drop"), "{text}");
+    }
+
+    #[test]
+    fn classes_have_a_row_each_where_there_are_several() {
+        let class = |name: &str, lossless, drops| ClassResult {
+            class: name.into(),
+            weight: 3,
+            lossless,
+            drops,
+            ..ClassResult::default()
+        };
+        let mut result = TransportResult { classes: vec![class("a", true, 0)], ..TransportResult::default() };
+        assert_eq!(transport_text(&result).lines().count(), 1);
+        result.classes.push(class("storage", false, 17));
+        let text = transport_text(&result);
+        let last = text.lines().last().unwrap();
+        assert!(last.starts_with("storage") && last.contains("dropped") && last.ends_with("17"), "{text}");
     }
 
     #[test]

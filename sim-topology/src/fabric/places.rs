@@ -81,6 +81,14 @@ impl Fabric {
         Ok(Places { devices, endpoints, buffers, links })
     }
 
+    /// The links between groups of a dragonfly, in order of their numbers; a route crosses one at most.
+    #[must_use]
+    pub fn between_groups(&self) -> Vec<LinkId> {
+        let mut links: Vec<LinkId> = self.routes.between_groups().collect();
+        links.sort_unstable();
+        links
+    }
+
     /// The packet buffer of a network switch, as the catalogue's row of its model has it.
     #[must_use]
     pub fn buffer_of(&self, switch: DeviceId) -> Option<Bytes> {
@@ -126,6 +134,22 @@ mod tests {
             }
             assert!(places.links.windows(2).all(|w| w[0].link < w[1].link), "{kind}");
         }
+    }
+
+    #[test]
+    fn links_between_groups_join_routers_of_two() {
+        let fabric = Fabric::build(&spec(FabricKind::Dragonfly, 16), Catalogue::builtin()).unwrap();
+        let between = fabric.between_groups();
+        let plan = fabric.plan();
+        let group = |id: DeviceId| fabric.device(id).index / (plan.leaves / plan.pods);
+        let other = |link: LinkId| group(fabric.link(link).from) != group(fabric.link(link).to);
+        assert!(!between.is_empty() && between.iter().all(|link| other(*link)));
+        let switches = |link: LinkId| [fabric.link(link).from, fabric.link(link).to].map(|id| fabric.device(id).kind);
+        let all = (0..fabric.links().len()).map(LinkId::new).filter(|link| fabric.link(*link).class.is_network());
+        let crossing = all.filter(|link| switches(*link).iter().all(|k| k.is_network_switch()) && other(*link));
+        assert!(crossing.eq(between));
+        let flat = Fabric::build(&spec(FabricKind::RailOptimized, 4), Catalogue::builtin()).unwrap();
+        assert!(flat.between_groups().is_empty());
     }
 
     #[test]

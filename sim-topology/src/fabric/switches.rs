@@ -105,6 +105,11 @@ impl SwitchRoutes {
         &self.out[self.start[switch as usize] as usize..self.start[switch as usize + 1] as usize]
     }
 
+    /// Links between groups of a dragonfly.
+    pub(super) fn between_groups(&self) -> impl Iterator<Item = LinkId> + '_ {
+        self.out.iter().filter(|next| next.step == Step::Global).map(|next| next.link)
+    }
+
     fn back(&self, link: LinkId) -> LinkId {
         LinkId(self.first_link + ((link.0 - self.first_link) ^ 1))
     }

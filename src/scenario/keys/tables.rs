@@ -1,7 +1,8 @@
 //! The tables of a scenario.
 
+use super::super::transport::controls;
 use super::fabric::FABRIC;
-use super::transport::TRANSPORT;
+use super::transport::{PATH_CHOICES, RECOVERIES, TRANSPORT};
 use super::{CATALOGUE, KeySpec, Kind, TableSpec, key};
 
 pub(super) const COUNT: Kind = Kind::Integer(1, 1_000_000);
@@ -234,6 +235,29 @@ const STAGING_KEY: KeySpec = key(
     "Where data stop over in host memory, the size of one of the two buffers there, each full before it is sent on; the \
      size of the whole transfer makes it one copy after the other. Without it, segments of at most 128 KiB.",
 );
+const CLASS_KEY: KeySpec = key(
+    "class",
+    Kind::Named("the name of a class", "storage"),
+    "Over packets: which `[[transport.class]]` carries it. Without it, the first.",
+);
+const RATE_CONTROL_KEY: KeySpec = key(
+    "rate_control",
+    Kind::Choice(controls::WORDS),
+    "Over packets: how its senders slow down, in place of `transport.rate_control`; with the keys of that control's table.",
+);
+const PATHS_KEY: KeySpec = key(
+    "path_choice",
+    Kind::Choice(PATH_CHOICES),
+    "Over packets: how its paths are chosen, in place of `transport.path_choice`: by switches, or as this fabric does it once \
+     for a flow.",
+);
+const RECOVERY_KEY: KeySpec = key(
+    "recovery",
+    Kind::Choice(RECOVERIES),
+    "Over packets: what is done about its losses, in place of `transport.recovery`.",
+);
+const QPS_KEY: KeySpec =
+    key("qps", Kind::Integer(1, 1024), "Queue pairs over which a transfer is spread, in place of `transport.qps`.");
 const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
 
 pub(crate) static COLLECTIVE: TableSpec = TableSpec {
@@ -302,6 +326,10 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
         key("experts", COUNT, "dispatch and combine: experts, spread evenly over the ranks.").default("256"),
         key("top_k", Kind::Integer(1, 1024), "dispatch and combine: experts of a token.").default("8"),
         key("top_nodes", COUNT, "dispatch and combine: most nodes of a token. Without it, any."),
+        CLASS_KEY,
+        RATE_CONTROL_KEY,
+        PATHS_KEY,
+        RECOVERY_KEY,
     ],
 };
 
@@ -331,6 +359,11 @@ pub(crate) static TRANSFER: TableSpec = TableSpec {
         key("start", Kind::Time, "When the transfers of a pattern start.").default("0 us"),
         VIA_KEY,
         STAGING_KEY,
+        CLASS_KEY,
+        RATE_CONTROL_KEY,
+        PATHS_KEY,
+        RECOVERY_KEY,
+        QPS_KEY,
     ],
 };
 
@@ -344,6 +377,11 @@ pub(crate) static TRANSFER_ITEM: TableSpec = TableSpec {
         key("start", Kind::Time, "When it starts.").default("0 us"),
         VIA_KEY,
         STAGING_KEY,
+        CLASS_KEY,
+        RATE_CONTROL_KEY,
+        PATHS_KEY,
+        RECOVERY_KEY,
+        QPS_KEY,
     ],
 };
 

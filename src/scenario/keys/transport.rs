@@ -10,7 +10,7 @@ pub(crate) const PATH_CHOICES: &[&str] =
 /// What keeps the buffers of switches from overflowing.
 pub(crate) const FLOW_CONTROLS: &[&str] = &["none", "pfc", "drop", "credits"];
 /// What is done about losses.
-const RECOVERIES: &[&str] = &["none", "go-back-n", "go-back-0", "selective"];
+pub(super) const RECOVERIES: &[&str] = &["none", "go-back-n", "go-back-0", "selective"];
 
 const SHARE: Kind = Kind::Number(0.0, 1.0);
 
@@ -131,9 +131,9 @@ const OWN: &[KeySpec] = &[
     .default("1"),
     key(
         "control_class",
-        Kind::Choice(&["express", "data"]),
-        "Whether acknowledgements and notices go before all data and are never held, or queue as data do. Pause frames and \
-         credits always go first.",
+        Kind::Named("express, data or the name of a class", "data"),
+        "Whether acknowledgements and notices go before all data and are never held (express), queue in the class of their \
+         data (data), or in the class that is named. Pause frames and credits always go first.",
     )
     .default("express"),
     key("stall_check", Kind::Time, "How often ports that are held are looked through for a circle.")
@@ -142,6 +142,18 @@ const OWN: &[KeySpec] = &[
     key("pfc", Kind::Table(&PFC), "flow_control pfc: pauses."),
     key("buffer", Kind::Table(&BUFFER), "flow_control pfc and drop: the buffer of a switch."),
     key("credits", Kind::Table(&CREDITS), "flow_control credits: the credits of a link."),
+    key(
+        "lanes",
+        Kind::Integer(1, 2),
+        "Virtual lanes of each class on a dragonfly: behind a link between groups a packet goes on in the second, so that ports \
+         never wait for each other in a circle. Without it, 2 on a dragonfly with flow_control credits, else 1.",
+    ),
+    key(
+        "class",
+        Kind::Tables(&CLASS),
+        "Classes of data, 8 with their lanes at most (priorities of IEEE 802.1Q, virtual lanes of InfiniBand): \
+         `[[transport.class]]`. Workloads say by `class` which is theirs; without it, the first. Without any, there is one.",
+    ),
     key("endpoint", Kind::Table(&ENDPOINT), "The NICs."),
 ];
 
@@ -156,56 +168,92 @@ static KEYS: [KeySpec; OWN.len() + controls::TABLES.len()] = {
     keys
 };
 
+static CLASS: TableSpec = TableSpec {
+    name: "transport.class",
+    doc: "A class of data: a queue and a turn of its own at every port, and accounts of its own in buffers.",
+    keys: &[
+        key("name", Kind::Named("a name", "storage"), "By which workloads and results name it.").required(),
+        key("priority", Kind::Integer(0, 7), "Classes of a higher priority go first.").default("0"),
+        key(
+            "weight",
+            Kind::Integer(1, 1000),
+            "Share of wire bytes among classes of one priority that have something to send (deficit round-robin).",
+        )
+        .default("1"),
+        key(
+            "lossless",
+            Kind::Boolean,
+            "flow_control pfc: whether it is paused before a buffer overflows, with a reserve and a headroom of its own at each \
+             input, or dropped at egress (`buffer.alpha_lossy`). Without it, true with pfc, false with drop.",
+        ),
+        key(
+            "credits",
+            Kind::Size(true),
+            "flow_control credits: buffer of its lane behind each link. Without it, `credits.per_lane`.",
+        ),
+        key("ecn", Kind::Table(&CLASS_ECN), "Marks that differ from `[transport.ecn]`."),
+    ],
+};
+
+/// Keys of marks that a class may have of its own: those of its queues, not of how marks come back.
+static CLASS_ECN: TableSpec = TableSpec {
+    name: "transport.class.ecn",
+    doc: "Marks of a class; what it leaves out is as `[transport.ecn]` says.",
+    keys: ECN_KEYS.split_at(8).0,
+};
+
 static ECN: TableSpec = TableSpec {
     name: "transport.ecn",
     doc: "Marks at the egress queues of switches, and how they come back to the sender.",
-    keys: &[
-        key(
-            "marking",
-            Kind::Choice(&["off", "red", "step", "root"]),
-            "red: never up to `kmin`, with a probability that rises to `pmax` at `kmax`, always beyond. step: beyond `step`. root: \
+    keys: ECN_KEYS,
+};
+
+const ECN_KEYS: &[KeySpec] = &[
+    key(
+        "marking",
+        Kind::Choice(&["off", "red", "step", "root"]),
+        "red: never up to `kmin`, with a probability that rises to `pmax` at `kmax`, always beyond. step: beyond `step`. root: \
              beyond `threshold` where the port has the credit to send (InfiniBand's FECN). Without it, red for the DCQCNs, step \
              for DCTCP, root for fecn, else off.",
-        ),
-        key(
-            "kmin",
-            Kind::Size(true),
-            "Wire bytes in the queue. Without it, 4 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
-        ),
-        key(
-            "kmax",
-            Kind::Size(true),
-            "Wire bytes in the queue. Without it, 16 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
-        ),
-        key("pmax", SHARE, "Probability at `kmax` (HPCC's ns-3).").default("0.2"),
-        key(
-            "step",
-            Kind::Size(true),
-            "Wire bytes in the queue. Without it, a seventh of a bandwidth-delay product (DCTCP's paper).",
-        ),
-        key("threshold", Kind::Size(true), "Wire bytes in the queue. Without it, half of a lane's credits (assumed)."),
-        key("victims", Kind::Boolean, "marking root: mark also where credits are missing.").default("false"),
-        key(
-            "at",
-            Kind::Choice(&["enqueue", "dequeue"]),
-            "Which depth counts: what a packet finds, or what it leaves behind.",
-        )
-        .default("enqueue"),
-        key(
-            "notice",
-            Kind::Choice(&["packet", "echo"]),
-            "How marks come back: in a packet of their own (CNP, BECN), or in the acknowledgement. Without it, packet for the DCQCNs \
+    ),
+    key(
+        "kmin",
+        Kind::Size(true),
+        "Wire bytes in the queue. Without it, 4 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
+    ),
+    key(
+        "kmax",
+        Kind::Size(true),
+        "Wire bytes in the queue. Without it, 16 KB for each Gb/s of a NIC's port (HPCC's ns-3).",
+    ),
+    key("pmax", SHARE, "Probability at `kmax` (HPCC's ns-3).").default("0.2"),
+    key(
+        "step",
+        Kind::Size(true),
+        "Wire bytes in the queue. Without it, a seventh of a bandwidth-delay product (DCTCP's paper).",
+    ),
+    key("threshold", Kind::Size(true), "Wire bytes in the queue. Without it, half of a lane's credits (assumed)."),
+    key("victims", Kind::Boolean, "marking root: mark also where credits are missing.").default("false"),
+    key(
+        "at",
+        Kind::Choice(&["enqueue", "dequeue"]),
+        "Which depth counts: what a packet finds, or what it leaves behind.",
+    )
+    .default("enqueue"),
+    key(
+        "notice",
+        Kind::Choice(&["packet", "echo"]),
+        "How marks come back: in a packet of their own (CNP, BECN), or in the acknowledgement. Without it, packet for the DCQCNs \
              and fecn, else echo.",
-        ),
-        key(
-            "cnp_interval",
-            Kind::Time,
-            "notice packet: least time between two of a flow. Without it, 4 us for dcqcn-firmware (dumps of adapters), 50 us for dcqcn \
+    ),
+    key(
+        "cnp_interval",
+        Kind::Time,
+        "notice packet: least time between two of a flow. Without it, 4 us for dcqcn-firmware (dumps of adapters), 50 us for dcqcn \
              (its paper), else 0 us.",
-        ),
-        key("cnp_delay", Kind::Time, "notice packet: from the marked packet to the dispatch.").default("0 us"),
-    ],
-};
+    ),
+    key("cnp_delay", Kind::Time, "notice packet: from the marked packet to the dispatch.").default("0 us"),
+];
 
 static PFC: TableSpec = TableSpec {
     name: "transport.pfc",

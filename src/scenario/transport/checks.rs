@@ -6,56 +6,69 @@ use sim_topology::{Fabric, Places};
 
 use super::super::transport_preset;
 use super::super::tree::{Entry, Node, Table, Value};
+use super::classes::Class;
 use super::controls::{Control, Odd};
 use super::queues::{self, MOST_CREDIT};
-use super::{Packets, WITHOUT};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use super::{Carried, Packets, Parameter, WITHOUT};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
 
 /// Reports all that does not fit.
 pub(super) fn check(packets: &Packets, table: &Table, fabric: &Fabric, places: &Places, out: &mut Diagnostics) {
+    let before = out.list.len();
+    check_all(packets, table, fabric, places, out);
+    // What classes or ways have in common is told once.
+    let mut told: Vec<(Code, Option<Place>)> = Vec::new();
+    let mut number = 0;
+    out.list.retain(|fault| {
+        number += 1;
+        let known = told.iter().any(|(code, place)| *code == fault.code && *place == fault.place);
+        told.push((fault.code, fault.place.clone()));
+        number <= before || fault.place.is_none() || !known
+    });
+}
+
+fn check_all(packets: &Packets, table: &Table, fabric: &Fabric, places: &Places, out: &mut Diagnostics) {
     other_flow_control(packets, table, out);
     without_effect(packets, table, out);
     let at = |key: &str, fault: Diagnostic, label: String| match node(table, key) {
         Some(node) => fault.at(node.place.clone(), label),
         None => fault.note(label),
     };
-    marks(packets, &at, out);
+    for class in &packets.classes {
+        marking(packets, class, &at, out);
+    }
     match &packets.flow_control {
         FlowControlSpec::Credits(_) => credits(packets, &at, out),
         FlowControlSpec::Shared(shared) => self::shared(packets, shared, places, &at, out),
         FlowControlSpec::Unlimited => {}
     }
-    if packets.flow.paths != Paths::Pinned && packets.flow.recovery != Recovery::Selective {
-        let fault = Diagnostic::new(
-            Code::ReorderedPaths,
-            "these paths reorder packets, and the receiver takes gaps for losses",
-        );
-        out.push(
-            at("recovery", fault, "selective recovery keeps what comes early".to_owned())
-                .help("recovery = \"selective\""),
-        );
+    for way in &packets.ways {
+        // What a workload asks for is told where it does.
+        let at = |key: &str, fault: Diagnostic, label: String| match &way.place {
+            Some(place) => fault.at(place.clone(), label),
+            None => at(key, fault, label),
+        };
+        // What several workloads have wrong is told once.
+        let mut found = Diagnostics { sources: out.sources.clone(), list: Vec::new() };
+        carried(packets, way, packets.lost > 0 || fabric.loses_packets(), &at, &mut found);
+        found.list.retain(|fault| way.place.is_none() || out.list.iter().all(|known| known.code != fault.code));
+        out.list.append(&mut found.list);
+        if let Some(Odd { low, high, label }) = (Control::of(way.rate_control_name).odd)(&way.rate) {
+            let fault = Diagnostic::new(Code::BadThresholds, format!("`{low}` is above `{high}`"));
+            out.push(at(if node(table, low).is_some() { low } else { high }, fault, label));
+        }
     }
-    let lossy = matches!(packets.flow_control, FlowControlSpec::Shared(_)) && !packets.class.lossless;
+    let waits = |at: usize, class: &Class| match packets.control {
+        Controls::Express => false,
+        Controls::WithData => !class.spec.lossless,
+        Controls::Class(control) => usize::from(control / packets.lanes) == at && !class.spec.lossless,
+    };
+    let lossy = matches!(packets.flow_control, FlowControlSpec::Shared(_))
+        && packets.classes.iter().enumerate().any(|(at, class)| waits(at, class));
     if packets.grants.is_some() && packets.control != Controls::Express && (lossy || packets.watchdog.is_some()) {
         let fault = Diagnostic::new(Code::GrantsDropped, "asks and grants may be dropped, and are not sent again");
         let label = "they wait as data do, which switches may drop".to_owned();
         out.push(at("control_class", fault, label).help("control_class = \"express\""));
-    }
-    if (packets.lost > 0 || fabric.loses_packets()) && packets.flow.recovery == Recovery::None {
-        let fault = Diagnostic::new(Code::Unprotected, "packets are lost, and nothing sends them again");
-        let label = "messages that lose a packet never arrive".to_owned();
-        out.push(at("recovery", fault, label).help("recovery = \"selective\""));
-    }
-    if let Some(rto) = packets.flow.timeout
-        && rto < packets.reach.round_trip
-    {
-        let fault = Diagnostic::new(Code::EarlyTimeout, "senders go back before an acknowledgement can have come");
-        let label = format!("an unloaded round trip of the longest path takes {}", packets.reach.round_trip);
-        out.push(at("rto", fault, label).help("rto = \"67 ms\", the default"));
-    }
-    if let Some(Odd { low, high, label }) = (Control::of(packets.rate_control_name).odd)(&packets.rate) {
-        let fault = Diagnostic::new(Code::BadThresholds, format!("`{low}` is above `{high}`"));
-        out.push(at(if node(table, low).is_some() { low } else { high }, fault, label));
     }
     if let Some(drain) = &packets.drain
         && drain.xon > drain.xoff
@@ -68,6 +81,11 @@ pub(super) fn check(packets: &Packets, table: &Table, fabric: &Fabric, places: &
 
 /// The node of a key, `ecn.kmin`.
 fn node<'a>(table: &'a Table, key: &str) -> Option<&'a Node> {
+    if let Some((name, inner)) = key.strip_prefix("class.").and_then(member) {
+        let named = |item: &&Table| item.get("name").and_then(Node::as_text).map(str::trim) == Some(name);
+        let mut members = table.get("class")?.as_array()?.iter().filter_map(Node::as_table);
+        return members.find(named).and_then(|class| node(class, inner)).or_else(|| node(table, inner));
+    }
     let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
     let found = table.get(first)?;
     match rest {
@@ -76,26 +94,63 @@ fn node<'a>(table: &'a Table, key: &str) -> Option<&'a Node> {
     }
 }
 
+/// `train.ecn.kmin` is the key `ecn.kmin` of the class `train`; a name may have dots itself.
+fn member(key: &str) -> Option<(&str, &str)> {
+    let at = key.find(".ecn.").or_else(|| key.rfind('.'))?;
+    Some((&key[..at], &key[at + 1..]))
+}
+
 type At<'a> = dyn Fn(&str, Diagnostic, String) -> Diagnostic + 'a;
 
-fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
-    let facts = packets.rate.facts();
-    match packets.class.marking {
-        Marking::Red { kmin, kmax, .. } if kmin > kmax => {
-            let fault = Diagnostic::new(Code::BadThresholds, "`ecn.kmin` is above `ecn.kmax`");
-            out.push(
-                at("ecn.kmin", fault, format!("{kmin} B, and kmax is {kmax} B")).help("kmin is where marks begin"),
-            );
-        }
-        Marking::Off if facts.hears_marks => {
-            let message = format!("`{}` waits for marks, and nothing marks", packets.rate_control_name);
-            let fault = Diagnostic::new(Code::DeafControl, message);
-            out.push(at("ecn.marking", fault, "no queue marks".to_owned()).help("[transport.ecn] marking = \"red\""));
-        }
-        _ => {}
+/// The key of a class's marks as it is written: its own, or that of all.
+fn named(packets: &Packets, class: &Class, key: &str) -> String {
+    if packets.has_named_classes() { format!("class.{}.ecn.{key}", class.name) } else { format!("ecn.{key}") }
+}
+
+fn marking(packets: &Packets, class: &Class, at: &At<'_>, out: &mut Diagnostics) {
+    if let Marking::Red { kmin, kmax, .. } = class.spec.marking
+        && kmin > kmax
+    {
+        let key = named(packets, class, "kmin");
+        let fault =
+            Diagnostic::new(Code::BadThresholds, format!("`{key}` is above `{}`", named(packets, class, "kmax")));
+        out.push(at(&key, fault, format!("{kmin} B, and kmax is {kmax} B")).help("kmin is where marks begin"));
     }
-    let deaf = !facts.slows_down && packets.flow.window == u64::MAX;
-    if packets.flow_control_name == "drop" && deaf {
+}
+
+/// Whether what queue pairs do fits the network.
+fn carried(packets: &Packets, way: &Carried, loses: bool, at: &At<'_>, out: &mut Diagnostics) {
+    let Some(class) = packets.classes.get(way.asked.class) else { return };
+    if way.flow.paths != Paths::Pinned && way.flow.recovery != Recovery::Selective {
+        let fault = Diagnostic::new(
+            Code::ReorderedPaths,
+            "these paths reorder packets, and the receiver takes gaps for losses",
+        );
+        out.push(
+            at("recovery", fault, "selective recovery keeps what comes early".to_owned())
+                .help("recovery = \"selective\""),
+        );
+    }
+    if loses && way.flow.recovery == Recovery::None {
+        let fault = Diagnostic::new(Code::Unprotected, "packets are lost, and nothing sends them again");
+        let label = "messages that lose a packet never arrive".to_owned();
+        out.push(at("recovery", fault, label).help("recovery = \"selective\""));
+    }
+    if let Some(rto) = way.flow.timeout
+        && rto < packets.reach.round_trip
+    {
+        let fault = Diagnostic::new(Code::EarlyTimeout, "senders go back before an acknowledgement can have come");
+        let label = format!("an unloaded round trip of the longest path takes {}", packets.reach.round_trip);
+        out.push(at("rto", fault, label).help("rto = \"67 ms\", the default"));
+    }
+    let facts = way.rate.facts();
+    if facts.hears_marks && class.spec.marking == Marking::Off {
+        let message = format!("`{}` waits for marks, and nothing marks", way.rate_control_name);
+        let fault = Diagnostic::new(Code::DeafControl, message);
+        out.push(at("ecn.marking", fault, "no queue marks".to_owned()).help("[transport.ecn] marking = \"red\""));
+    }
+    let lossy = matches!(packets.flow_control, FlowControlSpec::Shared(_)) && !class.spec.lossless;
+    if lossy && !facts.slows_down && way.flow.window == u64::MAX {
         let fault = Diagnostic::new(Code::Unprotected, "packets are dropped, and nothing slows senders down");
         let label = "neither pauses, nor a rate control that hears marks or delays".to_owned();
         out.push(at("flow_control", fault, label).help("rate_control = \"dcqcn-firmware\", or flow_control = \"pfc\""));
@@ -105,12 +160,20 @@ fn marks(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
 fn credits(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
     let (FlowControlSpec::Credits(credits), reach) = (&packets.flow_control, &packets.reach) else { return };
     let need = Bytes::new(reach.packet.get().div_ceil(64) * 64);
-    let have = credits.buffer;
+    let least = packets.classes.iter().filter_map(|class| Some((class, class.credits?))).min_by_key(|(_, own)| *own);
+    let all = packets.classes.iter().all(|class| class.credits.is_some());
+    let (key, have) = match least {
+        Some((class, own)) if all || own < credits.buffer || own > MOST_CREDIT => {
+            (format!("class.{}.credits", class.name), own)
+        }
+        _ => ("credits.per_lane".to_owned(), credits.buffer),
+    };
+    let key = key.as_str();
     if have < need || have > MOST_CREDIT {
         let fault =
             Diagnostic::new(Code::BufferTooSmall, "credits must hold one packet, and at most 2,048 blocks of 64 B");
         let label = format!("{have}; a full packet takes {need}, and {MOST_CREDIT} is the most");
-        out.push(at("credits.per_lane", fault, label).help(format!("per_lane = \"{MOST_CREDIT}\"")));
+        out.push(at(key, fault, label).help(format!("per_lane = \"{MOST_CREDIT}\"")));
         return;
     }
     let cost = reach.fastest.ps_per_byte();
@@ -128,7 +191,7 @@ fn credits(packets: &Packets, at: &At<'_>, out: &mut Diagnostics) {
         let label = format!("{have} of credits come round in {round}");
         let more = cost.bytes_in(round);
         let help = format!("{more} would fill the longest link; shorter cables need less");
-        out.push(at("credits.per_lane", fault, label).help(help));
+        out.push(at(key, fault, label).help(help));
     }
 }
 
@@ -139,14 +202,16 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
         out.push(at("buffer.size", fault, format!("{size}; a full packet takes {packet}")));
         return;
     }
-    if packets.flow_control_name != "pfc" {
-        if shared.lossy_alpha == 0 {
-            let fault = Diagnostic::new(Code::BadThresholds, "`buffer.alpha_lossy` gives queues nothing");
-            out.push(at("buffer.alpha_lossy", fault, "above 0 is due".to_owned()));
-        }
+    let lossless = packets.classes.iter().filter(|class| class.spec.lossless).count();
+    if shared.lossy_alpha == 0 && lossless < packets.classes.len() {
+        let fault = Diagnostic::new(Code::BadThresholds, "`buffer.alpha_lossy` gives queues nothing");
+        out.push(at("buffer.alpha_lossy", fault, "above 0 is due".to_owned()));
+    }
+    if packets.flow_control_name != "pfc" || lossless == 0 {
         return;
     }
-    let inputs = most_inputs(places);
+    // Each lane of a lossless class has a reserve and headroom of its own.
+    let inputs = most_inputs(places) * (lossless * usize::from(packets.lanes)) as u64;
     let aside = inputs.saturating_mul(shared.headroom.saturating_add(shared.reserve));
     let pause_at = match shared.threshold {
         Threshold::Static { xoff, xon } => {
@@ -168,7 +233,7 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
             }
             // What fills the buffer exactly does no harm: nothing is shared.
             if aside > shared.size {
-                out.push(overcommitted(shared, inputs, aside, at));
+                out.push(overcommitted(packets, shared, inputs, aside, at));
                 return;
             }
             xoff
@@ -180,14 +245,13 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
                 return;
             }
             if aside >= shared.size {
-                out.push(overcommitted(shared, inputs, aside, at));
+                out.push(overcommitted(packets, shared, inputs, aside, at));
                 return;
             }
-            let kmin = match packets.class.marking {
-                Marking::Red { kmin, .. } => u64::from(kmin),
-                _ => 0,
-            };
-            let free = (shared.size - aside).saturating_sub(kmin);
+            // With a queue of the highest `kmin`.
+            let kmins =
+                packets.classes.iter().filter(|class| class.spec.lossless).map(|class| kmin(class).unwrap_or(0));
+            let free = (shared.size - aside).saturating_sub(kmins.max().unwrap_or(0));
             u64::try_from((u128::from(free) * u128::from(alpha)) >> 16).unwrap_or(u64::MAX) + shared.reserve
         }
     };
@@ -198,14 +262,19 @@ fn shared(packets: &Packets, shared: &SharedSpec, places: &Places, at: &At<'_>, 
         let label = format!("{have}; {need} can arrive before a pause acts");
         out.push(at("pfc.headroom", fault, label).help("leave it out to have what the longest link needs"));
     }
-    if let Marking::Red { kmin, .. } = packets.class.marking
-        && u64::from(kmin) > pause_at
-    {
+    for class in packets.classes.iter().filter(|class| class.spec.lossless) {
+        let Some(kmin) = kmin(class).filter(|kmin| *kmin > pause_at) else { continue };
         let fault = Diagnostic::new(Code::MarksAfterPauses, "inputs are paused before anything is marked");
         let label = format!("marks begin at {kmin} B, and a single input is paused at {pause_at} B");
         let bound = marks_first(shared, aside, inputs, pause_at);
-        out.push(at("ecn.kmin", fault, label).help(format!("below {bound} B marks come first whatever the traffic")));
+        let key = named(packets, class, "kmin");
+        out.push(at(&key, fault, label).help(format!("below {bound} B marks come first whatever the traffic")));
     }
+}
+
+/// The depth at which marks of a class begin.
+fn kmin(class: &Class) -> Option<u64> {
+    if let Marking::Red { kmin, .. } = class.spec.marking { Some(u64::from(kmin)) } else { None }
 }
 
 /// A rate of `gbit` Gb/s with its unit, so that a slow one is not shown as 0 nor one below the line as the line.
@@ -218,10 +287,11 @@ fn rate_text(gbit: f64) -> String {
 }
 
 /// That headroom and reserve of `inputs`, `aside` together, leave nothing of the buffer.
-fn overcommitted(shared: &SharedSpec, inputs: u64, aside: u64, at: &At<'_>) -> Diagnostic {
+fn overcommitted(packets: &Packets, shared: &SharedSpec, inputs: u64, aside: u64, at: &At<'_>) -> Diagnostic {
     let [headroom, reserve, aside, size] = [shared.headroom, shared.reserve, aside, shared.size].map(Bytes::new);
+    let what = if packets.classes.len() * usize::from(packets.lanes) > 1 { "inputs and classes" } else { "inputs" };
     let message = format!(
-        "{inputs} inputs x ({headroom} of headroom + {reserve} of reserve) are {aside}, and a switch has {size}"
+        "{inputs} {what} x ({headroom} of headroom + {reserve} of reserve) are {aside}, and a switch has {size}"
     );
     let fault = Diagnostic::new(Code::BufferOvercommitted, message);
     let most = (shared.size / inputs.max(1)).saturating_sub(shared.reserve);
@@ -294,6 +364,14 @@ fn without_effect(packets: &Packets, table: &Table, out: &mut Diagnostics) {
         if key == "preset" || WITHOUT.contains(&key) {
             continue;
         }
+        if key == "class" {
+            classes_without_effect(packets, entry, out);
+            continue;
+        }
+        // Told already.
+        if key == "lanes" {
+            continue;
+        }
         let inner = entry.node.as_table().is_some();
         let other = matches!(
             (key, packets.flow_control_name),
@@ -307,7 +385,10 @@ fn without_effect(packets: &Packets, table: &Table, out: &mut Diagnostics) {
         }
         for written in own(entry, out) {
             let name = if inner { format!("{key}.{}", written.key) } else { key.to_owned() };
-            if packets.parameters.iter().any(|p| p.name == name) {
+            // Marks that each class has otherwise are some class's none the less.
+            let is_read =
+                |p: &Parameter| p.name == name || p.name.starts_with("class.") && p.name.ends_with(&format!(".{name}"));
+            if packets.parameters.iter().any(is_read) {
                 continue;
             }
             let fault = Diagnostic::new(Code::NoEffect, format!("`{name}` has no effect"));
@@ -316,6 +397,34 @@ fn without_effect(packets: &Packets, table: &Table, out: &mut Diagnostics) {
                 packets.flow_control_name, packets.rate_control_name
             );
             out.push(fault.at(written.key_place.clone(), label));
+        }
+    }
+}
+
+/// Keys of classes that nothing asked for, and classes that nothing goes by.
+fn classes_without_effect(packets: &Packets, entry: &Entry, out: &mut Diagnostics) {
+    let members = entry.node.as_array().unwrap_or(&[]).iter().filter_map(Node::as_table);
+    for (at, (table, class)) in members.zip(&packets.classes).enumerate() {
+        for written in &table.entries {
+            let inner = written.node.as_table().map_or(&[][..], |table| &table.entries[..]);
+            for key in inner {
+                let name = format!("class.{}.{}.{}", class.name, written.key, key.key);
+                if packets.parameters.iter().all(|p| p.name != name) {
+                    let fault = Diagnostic::new(Code::NoEffect, format!("`{}.{}` has no effect", written.key, key.key));
+                    out.push(fault.at(key.key_place.clone(), "not with this marking"));
+                }
+            }
+        }
+        let used = packets.ways.iter().any(|way| way.asked.class == at && (at > 0 || way.place.is_some()))
+            || at == 0
+            || packets.control == Controls::Class(at as u8 * packets.lanes);
+        if !used && let Some(node) = table.get("name") {
+            let fault = Diagnostic::new(Code::NoEffect, format!("nothing goes by the class `{}`", class.name));
+            out.push(
+                fault
+                    .at(node.place.clone(), "no workload names it")
+                    .help(format!("[[workload]] class = \"{}\"", class.name)),
+            );
         }
     }
 }

@@ -1,33 +1,25 @@
 //! Queues of switches: marks, buffers, pauses, credits.
 
-use sim_core::net::spec::{
-    ClassSpec, CreditSpec, FlowControlSpec, Freed, MarkAt, Marking, PauseSpec, SharedSpec, Threshold,
-};
+use sim_core::net::spec::{CreditSpec, FlowControlSpec, Freed, MarkAt, Marking, PauseSpec, SharedSpec, Threshold};
 use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::Fabric;
 
 use super::controls::Control;
 use super::reach::Reach;
-use super::reader::Reader;
+use super::reader::{Inside, Reader};
 
 /// The buffer of a switch whose row has none (HPCC's ns-3).
 const BUFFER: Bytes = Bytes::mib(32);
 /// The most that credits can announce: 2,048 blocks of 64 B.
 pub(super) const MOST_CREDIT: Bytes = Bytes::kib(128);
 
-/// The class of data.
-pub(super) fn class(
-    reader: &mut Reader<'_, '_>,
-    control: &Control,
-    flow_control: &str,
-    reach: &Reach,
-) -> Option<ClassSpec> {
-    let mut ecn = reader.inside("ecn");
+/// When packets are marked that senders of a control are to hear of.
+pub(super) fn marking(ecn: &mut Inside<'_, '_, '_>, control: &Control, reach: &Reach) -> Option<Marking> {
     let usual = control.marks.map_or("off", |marks| marks.marking);
     let at = |word: &str| if word == "dequeue" { MarkAt::Dequeue } else { MarkAt::Enqueue };
     // A twentieth of a bit time more or less: rates are counted in bytes.
     let per_gbit = |bytes: u64| Bytes::new(bytes * 8 * (reach.nic.get() / 1_000_000) / 1_000);
-    let marking = match ecn.choice_or("marking", usual) {
+    Some(match ecn.choice_or("marking", usual) {
         "red" => Marking::Red {
             kmin: small(ecn.size_or("kmin", per_gbit(4_000))),
             kmax: small(ecn.size_or("kmax", per_gbit(16_000))),
@@ -43,8 +35,7 @@ pub(super) fn class(
             victims: ecn.boolean("victims"),
         },
         _ => Marking::Off,
-    };
-    Some(ClassSpec { priority: 0, weight: 1, lossless: flow_control != "drop", marking })
+    })
 }
 
 /// A lane's buffer by the rate of the links.
@@ -52,9 +43,11 @@ fn lane(reach: &Reach) -> Bytes {
     if reach.fastest <= Rate::gbit(200) { Bytes::kib(64) } else { MOST_CREDIT }
 }
 
+/// What keeps buffers from overflowing; `lossy`: some class may be dropped.
 pub(super) fn flow_control(
     reader: &mut Reader<'_, '_>,
     word: &str,
+    lossy: bool,
     fabric: &Fabric,
     reach: &Reach,
 ) -> Option<FlowControlSpec> {
@@ -67,12 +60,12 @@ pub(super) fn flow_control(
                 wire: small(credits.size("packet")?),
             })
         }
-        "pfc" | "drop" => FlowControlSpec::Shared(shared(reader, word == "pfc", fabric, reach)?),
+        "pfc" | "drop" => FlowControlSpec::Shared(shared(reader, word == "pfc", lossy, fabric, reach)?),
         _ => FlowControlSpec::Unlimited,
     })
 }
 
-fn shared(reader: &mut Reader<'_, '_>, pfc: bool, fabric: &Fabric, reach: &Reach) -> Option<SharedSpec> {
+fn shared(reader: &mut Reader<'_, '_>, pfc: bool, lossy: bool, fabric: &Fabric, reach: &Reach) -> Option<SharedSpec> {
     let places = fabric.places().ok()?;
     let least = places.buffers.iter().flatten().min().copied().unwrap_or(BUFFER);
     let mut buffer = reader.inside("buffer");
@@ -89,9 +82,11 @@ fn shared(reader: &mut Reader<'_, '_>, pfc: bool, fabric: &Fabric, reach: &Reach
         pause: PauseSpec { wire: 84, acts_after: None, response: Span::ZERO, quanta: 0 },
         freed,
     };
-    if !pfc {
+    if lossy {
         spec.lossy_alpha = alpha(buffer.number("alpha_lossy")?);
         spec.lossy_limit = if buffer.has("limit") { buffer.size("limit")?.get() } else { u64::MAX };
+    }
+    if !pfc {
         return Some(spec);
     }
     let mut pfc = reader.inside("pfc");

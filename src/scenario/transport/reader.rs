@@ -1,6 +1,7 @@
 //! Typed reading that keeps a book of every value that was asked for, and where it comes from.
 
 use core::fmt::Display;
+use std::borrow::Cow;
 
 use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::Catalogue;
@@ -28,7 +29,6 @@ pub struct Parameter {
 /// A table that is read.
 pub(super) struct Reader<'a, 'b> {
     view: View<'a>,
-    prefix: &'static str,
     book: Book<'b>,
 }
 
@@ -43,7 +43,7 @@ struct Book<'b> {
 /// A table inside, for as long as it is read.
 pub(super) struct Inside<'r, 'a, 'b> {
     view: View<'a>,
-    prefix: &'static str,
+    prefix: Cow<'static, str>,
     book: &'r mut Book<'b>,
 }
 
@@ -54,7 +54,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         preset: Option<&'b str>,
         out: &'b mut Diagnostics,
     ) -> Self {
-        Self { view, prefix: "", book: Book { catalogue, preset, out, list: Vec::new() } }
+        Self { view, book: Book { catalogue, preset, out, list: Vec::new() } }
     }
 
     /// The values that were asked for, in order.
@@ -64,11 +64,26 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     /// The table `name` inside.
     pub(super) fn inside<'r>(&'r mut self, name: &'static str) -> Inside<'r, 'a, 'b> {
-        Inside { view: self.view.table_or_empty(name), prefix: name, book: &mut self.book }
+        Inside { view: self.view.table_or_empty(name), prefix: name.into(), book: &mut self.book }
+    }
+
+    /// A table that lies elsewhere, whose values are noted as those of `name`.
+    pub(super) fn beside<'r, 't>(&'r mut self, table: View<'t>, name: String) -> Inside<'r, 't, 'b> {
+        Inside { view: table, prefix: name.into(), book: &mut self.book }
+    }
+
+    /// What has been found so far.
+    pub(super) fn out(&mut self) -> &mut Diagnostics {
+        self.book.out
+    }
+
+    /// The whole table.
+    pub(super) const fn view(&self) -> View<'a> {
+        self.view
     }
 
     fn own<'r>(&'r mut self) -> Inside<'r, 'a, 'b> {
-        Inside { view: self.view, prefix: self.prefix, book: &mut self.book }
+        Inside { view: self.view, prefix: "".into(), book: &mut self.book }
     }
 
     pub(super) fn choice_or(&mut self, key: &str, other: &'static str) -> &'static str {
@@ -81,6 +96,12 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     pub(super) fn number(&mut self, key: &str) -> Option<f64> {
         self.own().number(key)
+    }
+
+    pub(super) fn text(&mut self, key: &str) -> String {
+        let text = self.view.text_or_default(key).trim().to_owned();
+        self.own().note(key, &text);
+        text
     }
 
     /// The size, if it was written.
@@ -211,6 +232,12 @@ impl Inside<'_, '_, '_> {
 
     pub(super) fn integer_or<T: TryFrom<i64> + Display + Copy>(&mut self, key: &str, other: T) -> T {
         let value = self.view.integer(key).unwrap_or(other);
+        self.note(key, &value);
+        value
+    }
+
+    pub(super) fn boolean_or(&mut self, key: &str, other: bool) -> bool {
+        let value = if self.view.has(key) { self.view.boolean(key) } else { other };
         self.note(key, &value);
         value
     }

@@ -47,6 +47,8 @@ pub struct Collective {
     pub uneven: Uneven,
     /// Whether it runs at the same time as the collective before it.
     pub with_previous: bool,
+    /// How its packets are carried: the number of one of [`Packets::ways`](crate::scenario::Packets).
+    pub way: u16,
     /// Where the scenario says what to run: the forced algorithm or protocol, else the operation.
     pub place: Option<Place>,
 }
@@ -89,6 +91,7 @@ pub(super) fn collective(view: &View<'_>, fabric: Option<&Fabric>, out: &mut Dia
         warmup: view.integer("warmup")?,
         uneven,
         with_previous: view.boolean("with_previous"),
+        way: 0,
         place: ["algorithm", "protocol", "op"].iter().find_map(|key| Some(view.node(key)?.place.clone())),
     })
 }

@@ -4,6 +4,7 @@ use sim_core::random::{mix, stream};
 use sim_core::units::{Bytes, Span};
 use sim_topology::{DeviceId, DeviceKind, Fabric, HostUse, RouteRequest, Via};
 
+use super::super::Packets;
 use super::super::keys::TRANSFER_ITEM;
 use super::super::tree::Node;
 use super::super::view::View;
@@ -55,6 +56,10 @@ pub struct Way {
     pub via: Carrier,
     /// What host memory holds before it passes it on, where data stop over in it.
     pub staging: Option<Bytes>,
+    /// How its packets are carried: the number of one of [`Packets::ways`](crate::scenario::Packets).
+    pub packets: u16,
+    /// Queue pairs over which it is spread, if not as many as the transport has.
+    pub qps: Option<u16>,
 }
 
 /// What carries a transfer.
@@ -213,21 +218,23 @@ pub(super) fn transfers(
     view: &View<'_>,
     item: &Node,
     fabric: &Fabric,
-    seed: u64,
-    number: u64,
+    packets: Option<&Packets>,
+    (seed, number): (u64, u64),
     out: &mut Diagnostics,
 ) -> Option<Transfers> {
     shape(view, item, out);
+    let over = super::way(view, None, packets, out);
     let name = view.text("name").map(str::to_owned);
     if let Some(list) = view.node("list") {
-        let traffic: Vec<Transfer> = view.items("list").iter().filter_map(|entry| one(entry, fabric, out)).collect();
+        let traffic: Vec<Transfer> =
+            view.items("list").iter().filter_map(|entry| one(entry, view, fabric, packets, out)).collect();
         if view.items("list").is_empty() {
             out.push(Diagnostic::new(Code::OutOfRange, "no transfers").at(list.place.clone(), "the list is empty"));
         }
         return Some(Transfers { name, traffic: Traffic::List(traffic) });
     }
     let pattern = view.choice("pattern")?;
-    let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, out)?);
+    let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, (over, view.integer("qps")), out)?);
     let ranks = match view.choice("endpoints") {
         Some("nics") => nics(view, fabric, out)?,
         _ => {
@@ -306,7 +313,13 @@ fn all_carried(traffic: &Traffic, via: Carrier, fabric: &Fabric, node: &Node, ou
     None
 }
 
-fn one(entry: &Node, fabric: &Fabric, out: &mut Diagnostics) -> Option<Transfer> {
+fn one(
+    entry: &Node,
+    outer: &View<'_>,
+    fabric: &Fabric,
+    packets: Option<&Packets>,
+    out: &mut Diagnostics,
+) -> Option<Transfer> {
     let view = View::new(entry.as_table()?, &TRANSFER_ITEM);
     let (from, to) = (view.node("src")?, view.node("dst")?);
     let (src, dst) = (super::device(from, fabric, out), super::device(to, fabric, out));
@@ -316,15 +329,16 @@ fn one(entry: &Node, fabric: &Fabric, out: &mut Diagnostics) -> Option<Transfer>
         out.push(fault.at(to.place.clone(), "the same device as `src`"));
         return None;
     }
-    let way = way(&view, out)?;
+    let over = super::way(&view, Some(outer), packets, out);
+    let way = way(&view, (over, view.integer("qps").or(outer.integer("qps"))), out)?;
     if let Some(node) = view.node("via") {
         carried(way.via, src, dst, fabric, node, out)?;
     }
     Some(Transfer { src, dst, bytes: view.size("bytes")?, start: view.time("start")?, way })
 }
 
-/// The keys `via` and `staging`.
-fn way(view: &View<'_>, out: &mut Diagnostics) -> Option<Way> {
+/// The keys `via` and `staging`, beside the way in which its packets are carried.
+fn way(view: &View<'_>, (packets, qps): (u16, Option<u16>), out: &mut Diagnostics) -> Option<Way> {
     let via = Carrier::of(view.choice("via")?);
     let staging = view.size("staging");
     if let (Some(node), Some(size)) = (view.node("staging"), staging) {
@@ -338,7 +352,7 @@ fn way(view: &View<'_>, out: &mut Diagnostics) -> Option<Way> {
             out.push(fault.at(node.place.clone(), "these data do not stop over in host memory"));
         }
     }
-    Some(Way { via, staging })
+    Some(Way { via, staging, packets, qps })
 }
 
 /// Reports a means that there is not between two devices; `None` if so.

@@ -3,7 +3,7 @@
 //! end advertised last (FCCL), both modulo 4,096 and in blocks of 64 B.
 
 use super::{Place, Signal, Tell};
-use crate::net::spec::{CreditSpec, NetSpec};
+use crate::net::spec::{CreditSpec, MOST_CLASSES, NetSpec};
 
 const BLOCK: u32 = 64;
 const MODULUS: u16 = 1 << 12;
@@ -29,8 +29,8 @@ struct Lane {
 pub(in crate::net) struct Credits {
     spec: CreditSpec,
     classes: usize,
-    /// Advertised blocks of a link and class.
-    blocks: u16,
+    /// Advertised blocks of a link, by class.
+    blocks: [u16; MOST_CLASSES],
     /// Wire bytes of a full packet.
     full: u32,
     lanes: Vec<Lane>,
@@ -47,10 +47,15 @@ const fn blocks(wire: u32, full: u32) -> u16 {
 
 impl Credits {
     pub(in crate::net) fn new(spec: CreditSpec, net: &NetSpec) -> Self {
-        let room = (spec.buffer.get() / u64::from(BLOCK)).min(u64::from(MODULUS / 2)) as u16;
-        let lane = Lane { limit: room, ..Lane::default() };
-        let lanes = vec![lane; net.ports.len() * net.classes.len()];
-        Self { spec, classes: net.classes.len(), blocks: room, full: net.full(), lanes }
+        let room = |class: usize| {
+            let buffer = net.lanes.get(class).unwrap_or(&spec.buffer);
+            (buffer.get() / u64::from(BLOCK)).min(u64::from(MODULUS / 2)) as u16
+        };
+        let blocks = core::array::from_fn(room);
+        let classes = net.classes.len();
+        let lane = |at: usize| Lane { limit: blocks[at % classes], ..Lane::default() };
+        let lanes = (0..net.ports.len() * classes).map(lane).collect();
+        Self { spec, classes, blocks, full: net.full(), lanes }
     }
 
     #[inline]
@@ -77,7 +82,8 @@ impl Credits {
         let lane = &mut self.lanes[at];
         lane.sent = (lane.sent + blocks(wire, self.full)) & (MODULUS - 1);
         lane.all_sent += u64::from(blocks(wire, self.full));
-        debug_assert!(lane.all_sent - lane.all_freed <= u64::from(self.blocks), "more blocks sent than advertised");
+        let most = u64::from(self.blocks[class as usize]);
+        debug_assert!(lane.all_sent - lane.all_freed <= most, "more blocks sent than advertised");
     }
 
     #[inline]
@@ -95,7 +101,7 @@ impl Credits {
         lane.held -= wire;
         lane.freed = (lane.freed + blocks(wire, self.full)) & (MODULUS - 1);
         lane.all_freed += u64::from(blocks(wire, self.full));
-        let limit = (lane.freed + self.blocks) & (MODULUS - 1);
+        let limit = (lane.freed + self.blocks[at.class as usize]) & (MODULUS - 1);
         let (tell, wire) = (Tell::Credit(limit), self.spec.wire);
         Signal { port: at.from, class: at.class, tell, wire, acts_after: None, extra: self.spec.release }
     }

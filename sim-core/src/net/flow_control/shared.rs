@@ -54,13 +54,10 @@ impl Shared {
             let own = net.buffers.iter().find(|buffer| buffer.node as usize == node);
             let (size, alpha) = own.map_or((spec.size, alpha), |own| (own.size, own.alpha));
             let ports = spec.ports.map_or(*inputs, u64::from);
-            let aside = if net.classes.iter().any(|class| class.lossless) {
-                ports.saturating_mul(spec.headroom.saturating_add(spec.reserve))
-            } else {
-                0
-            };
+            let lossless = net.classes.iter().filter(|class| class.lossless).count() as u64;
+            let aside = ports.saturating_mul(lossless).saturating_mul(spec.headroom.saturating_add(spec.reserve));
             // Where thresholds are set, headroom is part of what is in use.
-            let own = if alpha == 0 { ports.saturating_mul(more) } else { 0 };
+            let own = if alpha == 0 { ports.saturating_mul(lossless.max(1)).saturating_mul(more) } else { 0 };
             Buffer { size: size.saturating_sub(aside).saturating_add(own), used: 0, alpha }
         });
         let spec = SharedSpec { headroom: spec.headroom.saturating_add(more), ..spec };

@@ -131,3 +131,24 @@ fn a_virtual_lane_smaller_than_a_packet_is_refused() {
     let error = Run::new(fabric.spec(26, credits(4))).unwrap_err();
     assert_eq!(error, crate::net::SpecError::Buffer { have: 4_096, need: 4_160 });
 }
+
+/// Lanes of 32 KiB and 8 KiB over one link whose credits take 1,000 ns and more to come round: each carries its buffer once a
+/// round.
+#[test]
+fn each_lane_has_the_credits_that_it_is_given() {
+    let mut fabric = Fabric::new(2, 0, 400, Span::from_ns(3_000));
+    fabric.join(0, 1);
+    let mut spec = fabric.spec(26, credits(128));
+    (spec.mtu, spec.classes, spec.lanes) = (4070, vec![red_off(true); 2], vec![Bytes::kib(32), Bytes::kib(8)]);
+    let paths: [(&[usize], u8); 2] = [(&[0, 1], 0), (&[0, 1], 1)];
+    let shares = fabric.shares(spec.clone(), &paths, Time::from_ps(500_000_000), Time::from_ps(2_000_000_000));
+    let round = 2.0 * 3_000.0 + 300.0 + 0.16 + 81.92;
+    near(shares[0], 32_768.0 / round / 50.0, 0.02);
+    near(shares[1], 8_192.0 / round / 50.0, 0.02);
+    spec.lanes[1] = Bytes::kib(4);
+    assert!(Run::new(spec.clone()).is_ok(), "one packet fits");
+    spec.lanes[1] = Bytes::new(4095);
+    assert!(matches!(Run::new(spec.clone()), Err(crate::net::SpecError::Buffer { .. })));
+    spec.lanes.pop();
+    assert!(matches!(Run::new(spec), Err(crate::net::SpecError::Classes(1))));
+}

@@ -22,15 +22,19 @@ struct Case {
     loses: u32,
     /// Packets that move as one, and units of a message.
     grain: (u32, u32),
+    /// What goes up goes on in the next class.
+    raises: bool,
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let flow = (0usize..64, 1usize..64, 0u64..100_000, 0u64..20, any::<bool>());
     let flow = flow.prop_map(|(from, step, bytes, window, chosen)| (from, (from + step) % 64, bytes, window, chosen));
     let flows = prop::collection::vec(flow, 1..24);
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>());
     let grain = prop_oneof![Just((1u32, 1u32)), (2u32..20, 1u32..4)];
-    (flows, 0u8..4, 0u8..3, any::<bool>(), any::<bool>(), 1u32..6, prop_oneof![Just(0u32), 60u32..200], grain).prop_map(
-        |(flows, scheme, inputs, cut_through, control, ack_every, loses, grain)| Case {
+    (flows, 0u8..4, 0u8..3, switches, 1u32..6, prop_oneof![Just(0u32), 60u32..200], grain).prop_map(
+        |(flows, scheme, inputs, (cut_through, control, raises), ack_every, loses, grain)| Case {
+            raises,
             flows,
             scheme,
             inputs,
@@ -52,8 +56,11 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
             port.forwarding = Forwarding::CutThrough { header: Bytes::new(64) };
         }
     }
+    let more = u64::from(case.grain.0 - 1) * 4178;
+    let classes: u64 = if case.raises { 3 } else { 2 };
     let shared = SharedSpec {
-        size: 1 << 20,
+        // Beside what is set aside for the lossless classes of 16 inputs.
+        size: if case.scheme == 2 { (1 << 20) + 16 * more } else { 407_040 + 16 * classes * (40_096 + more) },
         ports: None,
         threshold: Threshold::Dynamic { alpha: 1 << 13, offset: 3072 },
         reserve: 4096,
@@ -74,6 +81,11 @@ fn play<S: Store>(case: &Case) -> (crate::net::NetOutcome, Vec<Effect>, bool) {
     spec.control = if case.control { Control::Class(1) } else { Control::Express };
     spec.classes = vec![red_off(case.scheme != 2); 2];
     spec.classes[0].marking = Marking::Red { kmin: 10_000, kmax: 90_000, pmax: 1 << 30, at: MarkAt::Enqueue };
+    if case.raises {
+        spec.classes.push(spec.classes[1]);
+        let up = |port: &PortSpec| (64..72).contains(&port.near) && port.far >= 72;
+        spec.raises = (0u32..).zip(&spec.ports).filter(|(_, port)| up(port)).map(|(link, _)| link).collect();
+    }
     let mut run = PacketRun::<S>::new(spec).unwrap();
     for (index, (from, to, bytes, window, chosen)) in case.flows.iter().enumerate() {
         let (a, b) = (64 + from / 8, 64 + to / 8);
