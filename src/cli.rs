@@ -19,6 +19,7 @@ mod import;
 mod init;
 mod interrupt;
 mod measured;
+mod others;
 mod output;
 mod path;
 mod play;

@@ -21,6 +21,8 @@ pub use sarif::sarif;
 pub use source::{Place, Position, SourceId, Sources};
 pub use text::{Style, text};
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// How bad it is.
@@ -142,6 +144,24 @@ impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if !self.list.iter().rev().take(256).any(|d| *d == diagnostic) {
             self.list.push(diagnostic);
+        }
+    }
+
+    /// Adds the findings of another job that are not among these, with the texts that they name.
+    pub fn absorb(&mut self, other: Self) {
+        let mut known: BTreeMap<SourceId, SourceId> = BTreeMap::new();
+        let Self { sources, list } = other;
+        for mut finding in list {
+            let places = finding.place.iter_mut().chain(finding.related.iter_mut().map(|(place, _)| place));
+            for place in places {
+                place.source = *known.entry(place.source).or_insert_with(|| {
+                    let (name, text) = (sources.name(place.source), sources.text(place.source));
+                    self.sources.find(name, text).unwrap_or_else(|| self.sources.add(name, text))
+                });
+            }
+            if !self.list.contains(&finding) {
+                self.list.push(finding);
+            }
         }
     }
 

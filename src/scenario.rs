@@ -8,6 +8,7 @@ mod build;
 mod catalogue;
 mod channels;
 mod cluster;
+mod designs;
 mod faults;
 mod hardware;
 mod hash;
@@ -46,6 +47,7 @@ use crate::diagnostic::{Code, Diagnostics, Place};
 
 use build::Built;
 pub use channels::Channels;
+pub use designs::Designs;
 pub(crate) use keys::{DATATYPES, OPERATIONS, REDUCTIONS};
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
 pub use load::{Input, MAX_BYTES, Setting, decode};
@@ -113,6 +115,8 @@ pub struct Loaded {
     pub packets: Option<Packets>,
     /// The catalogue that it was built from: the built-in one, with the scenario's own rows.
     pub catalogue: Cow<'static, Catalogue>,
+    /// The ways to play it that its file lists, and which of them this is.
+    pub designs: Designs,
     /// A hash of all keys that have been set, wherever they were: equal scenarios have equal ones, whatever their
     /// comments and order of keys. `name` and `description` don't count.
     pub hash: u64,
@@ -136,7 +140,7 @@ impl Scenario {
     /// All faults of the files and settings, and the warnings with them.
     pub fn load(input: &Input, settings: &[Setting]) -> Result<Loaded, Diagnostics> {
         let mut out = Diagnostics::new();
-        let table = load::tree(input, settings, &mut out);
+        let (table, designs) = load::tree(input, settings, &mut out);
         let unread = out.has_errors();
         validate::table(&table, &ROOT, None, &mut out);
         let built = build::scenario(&table, &default_name(input), !out.has_errors(), &mut out);
@@ -146,7 +150,7 @@ impl Scenario {
         out.sort();
         match built {
             Some(Built { scenario, fabric, packets, catalogue }) if !out.has_errors() => {
-                Ok(Loaded { scenario, fabric, packets, catalogue, hash: hash::of(&table), diagnostics: out })
+                Ok(Loaded { scenario, fabric, packets, catalogue, designs, hash: hash::of(&table), diagnostics: out })
             }
             _ => Err(out),
         }
@@ -159,7 +163,7 @@ impl Scenario {
     pub fn catalogue(settings: &[Setting]) -> Result<(Cow<'static, Catalogue>, Diagnostics), Diagnostics> {
         let mut out = Diagnostics::new();
         let settings: Vec<Setting> = settings.iter().filter(|s| s.is_of_catalogue()).cloned().collect();
-        let table = load::tree(&Input::Flags, &settings, &mut out);
+        let (table, _) = load::tree(&Input::Flags, &settings, &mut out);
         validate::table(&table, &ROOT, None, &mut out);
         let catalogue = catalogue::catalogue(&table, &mut out);
         out.sort();

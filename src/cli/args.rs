@@ -98,6 +98,9 @@ pub(super) struct System {
     /// Leave out the faults that the scenario lists
     #[arg(long)]
     pub(super) without_faults: bool,
+    /// Take this one of the scenario's designs
+    #[arg(long, value_name = "NAME")]
+    pub(super) design: Option<String>,
     /// Launches are captured in a CUDA graph
     #[arg(long)]
     pub(super) graph: bool,
@@ -125,7 +128,7 @@ impl System {
 
     /// The flags as keys of a scenario.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, Failure> {
-        let mut out = Vec::new();
+        let mut out: Vec<Setting> = self.design.iter().map(|name| Setting::design("--design", name)).collect();
         let mut text = |flag: &str, key: &str, value: &Option<String>| {
             if let Some(value) = value {
                 out.push(Setting::text(flag, key, value));

@@ -11,7 +11,7 @@ use super::context::{Context, overrides, warnings};
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{self, Diagnostics, Severity};
-use crate::scenario::{Input, Loaded, Scenario};
+use crate::scenario::{Designs, Input, Loaded, Scenario, Setting};
 
 /// Validate a scenario: all errors at once, and warnings
 #[derive(Debug, ClapArgs)]
@@ -53,17 +53,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let mut settings = args.system.settings()?;
     settings.extend(context.settings.iter().cloned());
-    let (loaded, findings) = match Scenario::load(&input, &settings) {
-        Ok(loaded) => {
-            let mut findings = loaded.refused();
-            let valid = findings.list.is_empty();
-            findings.list.extend(loaded.diagnostics.list.iter().cloned());
-            findings.list.extend(loaded.idle_variables());
-            findings.sort();
-            (valid.then_some(loaded), findings)
+    let (mut loaded, mut findings) = checked(&input, &settings);
+    let designs = Designs::of(&input, &settings);
+    if !designs.asked {
+        for name in designs.names.iter().skip(1) {
+            let mut settings = settings.clone();
+            settings.push(Setting::design("[[design]]", name));
+            let (other, more) = checked(&input, &settings);
+            loaded = loaded.filter(|_| other.is_some());
+            findings.absorb(more);
         }
-        Err(findings) => (None, findings),
-    };
+        findings.sort();
+    }
     match args.format {
         CheckFormat::Text => {
             context.say(&findings);
@@ -90,6 +91,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         }
     }
     if loaded.is_some() { Ok(()) } else { Err(Failure::silent(Exit::Usage)) }
+}
+
+/// The scenario, unless it can't be played, and all findings.
+fn checked(input: &Input, settings: &[Setting]) -> (Option<Loaded>, Diagnostics) {
+    match Scenario::load(input, settings) {
+        Ok(loaded) => {
+            let mut findings = loaded.refused();
+            let valid = findings.list.is_empty();
+            findings.list.extend(loaded.diagnostics.list.iter().cloned());
+            findings.list.extend(loaded.idle_variables());
+            findings.sort();
+            (valid.then_some(loaded), findings)
+        }
+        Err(findings) => (None, findings),
+    }
 }
 
 fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {

@@ -11,13 +11,13 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use sim_core::outcome::StopReason;
-use sim_report::result::EngineResult;
+use sim_report::result::{EngineResult, Warning};
 
 use super::args::{self, Format};
 use super::context::{Context, warnings};
 use super::fault::Failure;
 use super::folder::{self, Folder};
-use super::run::Others;
+use super::others::{Others, Played};
 use super::{interrupt, output};
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Loaded, Workload};
@@ -56,7 +56,7 @@ pub(super) struct View<'a> {
 }
 
 /// Plays the workloads of a scenario, called `name` in results, and shows and stores the results.
-/// Of `others`, the same with other seeds, the times are shown with its own.
+/// Of `others`, the same with other seeds and other designs of it, the times are shown with its own.
 pub(super) fn play(
     loaded: &Loaded,
     others: Option<&Others<'_>>,
@@ -96,15 +96,16 @@ pub(super) fn play(
         bar.finish_and_clear();
     }
     let mut report = report.map_err(|error| failure(&error, Some(loaded)))?;
-    if let Some(others) = others.filter(|others| !others.are_none()) {
-        over_seeds(loaded, others, &options, &mut report)?;
+    let mut beside = Vec::new();
+    if let Some(others) = others {
+        beside = with_others(loaded, others, name, &options, &mut report)?;
     }
     let report = report;
     let engine = &report.results.engine;
     let (events, wall) = (engine.events as f64, engine.wall_s);
     let found = Diagnostics { sources: loaded.diagnostics.sources.clone(), list: report.findings.clone() };
     context.say(&found);
-    let list: Vec<_> = warnings(&loaded.diagnostics).into_iter().chain(warnings(&found)).collect();
+    let list: Vec<_> = warnings(&loaded.diagnostics).into_iter().chain(warnings(&found)).chain(beside).collect();
     if let Some(folder) = &folder {
         artifacts::write(folder, loaded, name, &list, &report)?;
     }
@@ -129,8 +130,14 @@ pub(super) fn play(
     }
 }
 
-/// Adds the times of the other seeds; a run that stops early ends the whole.
-fn over_seeds(loaded: &Loaded, others: &Others<'_>, options: &Options<'_>, report: &mut Report) -> Result<(), Failure> {
+/// Adds the times of the other seeds and designs; one that stops early ends the whole. Warnings about other designs.
+fn with_others(
+    loaded: &Loaded,
+    others: &Others<'_>,
+    name: &str,
+    options: &Options<'_>,
+    report: &mut Report,
+) -> Result<Vec<Warning>, Failure> {
     let options = Options {
         interrupt: options.interrupt.clone(),
         interval: options.interval,
@@ -138,15 +145,32 @@ fn over_seeds(loaded: &Loaded, others: &Others<'_>, options: &Options<'_>, repor
         ..Options::default()
     };
     let mut all = vec![Digest::of(loaded, report)];
-    all.extend(others.play(&options)?);
-    if let (Some(other), None) = (all.iter().find(|one| one.stopped.is_some()), report.stopped)
-        && let Some((reason, at)) = &other.stopped
-    {
-        report.stopped = Some(*reason);
-        report.stopped_at = format!("{at} (seed {})", other.seed);
+    if !others.have_one_seed() {
+        all.extend(others.over_seeds(loaded.designs.name(), &options)?);
+        if let (Some(other), None) = (all.iter().find(|one| one.stopped.is_some()), report.stopped)
+            && let Some((reason, at)) = &other.stopped
+        {
+            report.stopped = Some(*reason);
+            report.stopped_at = format!("{at} (seed {})", other.seed);
+        }
+        report.results.seeds = Some(seeds::result(&all));
     }
-    report.results.seeds = Some(seeds::result(&all));
-    Ok(())
+    let mut told = Vec::new();
+    if others.have_designs() && !report.stopped.is_some_and(by_user) {
+        let first = Played::of(name, loaded, report, &all, None).result;
+        let rest = others.designs(name, &options, &first)?;
+        let mut designs = vec![first];
+        for one in rest {
+            told.extend(one.warnings.into_iter().filter(|warning| !told.contains(warning)).collect::<Vec<_>>());
+            if let (Some((reason, at, _)), None) = (one.stopped, report.stopped) {
+                report.stopped = Some(reason);
+                report.stopped_at = format!("{at} (design `{}`)", one.result.name);
+            }
+            designs.push(one.result);
+        }
+        report.results.designs = designs;
+    }
+    Ok(told)
 }
 
 /// What was not played, in words; nothing if that is little.

@@ -2,19 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
-use sim_core::outcome::StopReason;
-
 use super::args::{self, Output, System};
 use super::context::Context;
 use super::fault::{Exit, Failure};
+use super::others::{MOST_SEEDS, Others};
 use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::scenario::{Input, Loaded, Setting};
-use crate::simulate::seeds::{self, Digest};
-use crate::simulate::{Explain, Options};
+use crate::scenario::{Input, Setting};
+use crate::simulate::Explain;
+use clap::Args as ClapArgs;
 
-/// Play the workloads of a scenario; --out writes every artifact
+/// Play the workloads of a scenario, by each of its designs; --out writes every artifact
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -48,14 +46,12 @@ pub(super) struct Args {
     output: Output,
 }
 
-/// The most seeds of one call.
-pub(super) const MOST_SEEDS: u64 = 10_000;
-
 const EXAMPLES: &str = "\
 Examples:
   fabricsim run scenarios/hgx-h100-2node.toml
   fabricsim run cluster.toml --set nodes=8 --seed 7 --format json
   fabricsim run cluster.toml --seeds 20
+  fabricsim run scenarios/ib-vs-roce-512.toml --design roce-ecmp
   fabricsim run cluster.toml --out results
   fabricsim run scenarios/incast-roce.toml --series 5us --out results";
 
@@ -83,57 +79,4 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         interval: args.interval,
     };
     play::play(&loaded, Some(&others), &args.scenario.display().to_string(), view, context)
-}
-
-/// The seeds that follow a scenario's own. They are loaded a few at a time, as each may have another fabric.
-#[derive(Clone, Debug)]
-pub(super) struct Others<'a> {
-    input: &'a Input,
-    system: &'a System,
-    context: Context,
-    seeds: Vec<u64>,
-}
-
-impl<'a> Others<'a> {
-    /// Those of `seeds` in all that follow `first`.
-    pub(super) fn after(
-        first: &Loaded,
-        seeds: u64,
-        (input, system): (&'a Input, &'a System),
-        context: &Context,
-    ) -> Result<Self, Failure> {
-        let seed = first.scenario.seed;
-        let last = seed.checked_add(seeds - 1).filter(|last| i64::try_from(*last).is_ok());
-        let Some(last) = last else {
-            let message = format!("{seeds} seeds from {seed} on go beyond the last seed, {}", i64::MAX);
-            return Err(Failure::of(Exit::Usage, Diagnostic::new(Code::BadArgument, message)));
-        };
-        // Warnings are those of the first.
-        let context = Context { quiet: true, ..context.clone() };
-        Ok(Self { input, system, context, seeds: (seed + 1..=last).collect() })
-    }
-
-    /// Whether there is none.
-    pub(super) fn are_none(&self) -> bool {
-        self.seeds.is_empty()
-    }
-
-    fn load(&self, seed: u64) -> Result<Loaded, Failure> {
-        let mut context = self.context.clone();
-        context.settings.push(Setting::value("--seeds", "seed", seed));
-        context.load(self.input, self.system.settings()?)
-    }
-
-    /// Plays them, up to where the user interrupts.
-    pub(super) fn play(&self, options: &Options<'_>) -> Result<Vec<Digest>, Failure> {
-        let mut all = Vec::new();
-        for some in self.seeds.chunks(rayon::current_num_threads().max(1) * 4) {
-            let some = some.iter().map(|seed| self.load(*seed)).collect::<Result<Vec<_>, _>>()?;
-            all.extend(seeds::run_all(&some, options).map_err(|error| play::failure(&error, some.first()))?);
-            if all.iter().any(|one| matches!(one.stopped, Some((StopReason::Interrupted, _)))) {
-                break;
-            }
-        }
-        Ok(all)
-    }
 }

@@ -48,6 +48,13 @@ impl Sources {
         id
     }
 
+    /// The text of that name and content, if it is one of these.
+    #[must_use]
+    pub fn find(&self, name: &str, text: &str) -> Option<SourceId> {
+        let at = self.list.iter().position(|source| source.name == name && source.text == text)?;
+        u32::try_from(at).ok().map(SourceId)
+    }
+
     /// What the text is called; empty for a number of another job.
     #[must_use]
     pub fn name(&self, id: SourceId) -> &str {

@@ -90,6 +90,8 @@ pub enum Kind {
     Scalar,
     /// A table of which any keys may be given, since what is left out comes from elsewhere.
     Part(&'static TableSpec),
+    /// An array of tables with a `name` and any keys of the scenario, of which one is laid upon the rest.
+    Designs,
     /// A figure of the catalogue: a number in the unit that its key names, or a quantity with a unit of its own.
     Figure(Unit),
 }
@@ -153,6 +155,7 @@ impl Kind {
             Self::Map(of) => format!("a table; each value {}", of.describe()),
             Self::Scalar => "a number, a quantity with unit, or a boolean".to_owned(),
             Self::Part(spec) => format!("keys of the table [{}]", spec.name),
+            Self::Designs => "an array of tables, each with a `name` and keys of the scenario".to_owned(),
             Self::Figure(unit) => unit.describe().to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::designs::{self, Designs};
 use super::keys::{Kind, ROOT, TableSpec};
 use super::presets;
 use super::shorthand;
@@ -99,8 +100,8 @@ pub enum Input {
     Flags,
 }
 
-/// The merged tree of an input with all that it extends and the settings. Faults go to `diagnostics`.
-pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagnostics) -> Table {
+/// The merged tree of an input with all that it extends, one of its designs and the settings. Faults go to `diagnostics`.
+pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagnostics) -> (Table, Designs) {
     let mut table = match input {
         Input::File(path) => file(path, None, &mut Vec::new(), diagnostics),
         Input::Text { name, text } => {
@@ -110,7 +111,8 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         }
         Input::Flags => Table::default(),
     };
-    for setting in settings {
+    let designs = designs::lay(&mut table, settings, diagnostics);
+    for setting in settings.iter().filter(|setting| setting.wanted_design().is_none()) {
         // A flag that names a system stands in place of the one that the file describes.
         if setting.key.as_deref() == Some("system") {
             table.remove("node");
@@ -127,7 +129,7 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
     if let Some(profile) = table.entries.iter_mut().find(|e| e.key == "profile") {
         profile.node.flatten();
     }
-    table
+    (table, designs)
 }
 
 /// Lays the catalogue rows of a file upon `table`.
@@ -428,7 +430,7 @@ mod tests {
     fn with(text: &str, settings: &[Setting]) -> (Table, Diagnostics) {
         let mut diagnostics = Diagnostics::new();
         let input = Input::Text { name: "t.toml".into(), text: text.into() };
-        let table = tree(&input, settings, &mut diagnostics);
+        let (table, _) = tree(&input, settings, &mut diagnostics);
         (table, diagnostics)
     }
 
@@ -470,7 +472,7 @@ mod tests {
         write("b.toml", "extends = \"c.toml\"\nnodes = 3\nseed = 3\n");
         write("c.toml", "nodes = 2\nname = \"c\"\n");
         let mut d = Diagnostics::new();
-        let table = tree(&Input::File(dir.path().join("a.toml")), &[], &mut d);
+        let (table, _) = tree(&Input::File(dir.path().join("a.toml")), &[], &mut d);
         assert!(d.list.is_empty(), "{d:?}");
         assert!(matches!(table.get("nodes").unwrap().value, Value::Integer(Some(4))));
         assert!(matches!(table.get("seed").unwrap().value, Value::Integer(Some(3))));

@@ -28,6 +28,7 @@ pub const PRESETS: &[Preset] = presets![
     "incast-roce",
     "pause-storm",
     "victim-lanes",
+    "ib-vs-roce-512",
     "gds-weight-load",
     "cross-socket",
     "acs-on",

@@ -154,6 +154,11 @@ fn of_kind(kind: &Kind) -> Value {
             }
             part
         }
+        Kind::Designs => json!({ "type": "array", "items": {
+            "type": "object",
+            "properties": { "name": { "type": "string" } },
+            "required": ["name"],
+        } }),
         Kind::Figure(unit) => {
             let (low, high) = unit.bounds();
             let number = json!({ "type": "number", "minimum": low, "maximum": high });

@@ -117,7 +117,7 @@ pub fn design(
         Some(format!("{} with seed {}: {at}", super::reason_name(*reason), one.seed))
     });
     DesignResult {
-        name: loaded.scenario.name.clone(),
+        name: loaded.designs.name().map_or_else(|| loaded.scenario.name.clone(), str::to_owned),
         scenario: file.to_owned(),
         transport: transport(loaded),
         ratios: measures.iter().map(ratio).collect(),

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BestResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, TransportResult};
+use super::{
+    BestResult, DesignResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, TransportResult,
+};
 
 /// How many links [`RunResults::set_links`] lists at most.
 pub const MAX_LINKS: usize = 10_000;
@@ -39,6 +41,9 @@ pub struct RunResults {
     /// 16 simulations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesResult>,
+    /// The designs of the scenario side by side, where it has several; all else is of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub designs: Vec<DesignResult>,
     /// Times over several seeds, where that was asked for; all else is of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<SeedsResult>,

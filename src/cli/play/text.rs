@@ -3,9 +3,9 @@
 use core::fmt::Write as _;
 
 use sim_core::units::Bytes;
-use sim_report::result::{ExplainResult, RunResults};
+use sim_report::result::{DesignResult, DiffResults, ExplainResult, RunResults};
 use sim_report::table::{
-    Align, TextTable, collectives_text, links_text, parameters_line, seeds_text, series_text, time_text,
+    Align, TextTable, collectives_text, diff_text, links_text, parameters_line, seeds_text, series_text, time_text,
     transfers_text, transport_text,
 };
 
@@ -22,7 +22,9 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     let results = &report.results;
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
-    if !report.headline.is_empty() {
+    if !results.designs.is_empty() {
+        let _ = writeln!(out, "{}", best_and_worst(&results.designs));
+    } else if !report.headline.is_empty() {
         let _ = writeln!(out, "{}", report.headline);
     }
     let scenario = &loaded.scenario;
@@ -34,6 +36,16 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
         let _ = writeln!(out, "through host memory: {why}");
     }
     faults(results, &mut out);
+    if let Some(first) = results.designs.first() {
+        let seeds = results.seeds.as_ref().map_or(1, |seeds| seeds.count);
+        let _ = write!(out, "\n{}", diff_text(&DiffResults { seeds, designs: results.designs.clone() }));
+        let _ = writeln!(out, "\nall below is of `{}` (--design NAME shows another one)", first.name);
+        if !report.headline.is_empty() {
+            let _ = writeln!(out, "{}", report.headline);
+        }
+    } else if let Some(name) = loaded.designs.name() {
+        let _ = writeln!(out, "design: {name}");
+    }
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
     }
@@ -55,6 +67,34 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
         let _ = writeln!(out, "\n{}", parameters_line(&results.parameters));
     }
     out
+}
+
+/// Of each time the design that has the least and the one that has the most.
+fn best_and_worst(designs: &[DesignResult]) -> String {
+    let mut parts = Vec::new();
+    for measure in designs.iter().flat_map(|design| &design.measures) {
+        let name = &measure.name;
+        let of = |design: &'_ DesignResult| design.measures.iter().find(|m| m.name == *name).map(|m| m.p50_us);
+        let mut times: Vec<(f64, &str)> = designs.iter().filter_map(|d| Some((of(d)?, d.name.as_str()))).collect();
+        times.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (Some(best), Some(worst)) = (times.first(), times.last()) else { continue };
+        let part = if best.0 >= worst.0 {
+            format!("{name} {} by all", time_text(best.0))
+        } else {
+            let ratio = worst.0 / best.0.max(f64::MIN_POSITIVE);
+            format!("{name} {} ({}) to {} ({}, x{ratio:.2})", time_text(best.0), best.1, time_text(worst.0), worst.1)
+        };
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    const MOST: usize = 4;
+    let rest = parts.len().saturating_sub(MOST);
+    parts.truncate(MOST);
+    if rest > 0 {
+        parts.push(format!("{rest} more below"));
+    }
+    format!("{} designs: {}.", designs.len(), parts.join("; "))
 }
 
 /// What is broken, and what that costs against the healthy fabric: at the largest size of each collective, and in the

@@ -109,6 +109,12 @@ pub static ROOT: TableSpec = TableSpec {
         ),
         key("workload", Kind::Variants(WORKLOADS), "What to run, in order."),
         key("fault", Kind::Variants(super::FAULTS), "What is broken, or slower than it should be."),
+        key(
+            "design",
+            Kind::Designs,
+            "Ways to play the scenario, side by side: each table has a `name` and the keys that differ, which are laid upon the \
+             rest as a file upon what it extends. `run` plays all and shows the first in full, `--design NAME` takes one.",
+        ),
         key("limits", Kind::Table(&LIMITS), "When to stop early."),
         key("observe", Kind::Table(&super::OBSERVE), "What is recorded of packets over time."),
         key(
