@@ -448,8 +448,9 @@ impl Sum {
         let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
         self.results.set_transfers(self.transfers);
         self.results.series = self.packets.recorder.series();
-        let recorded = if options.keep_all { self.packets.recorder.recorded(fabric) } else { Recorded::default() };
         self.results.transport = loaded.packets.as_ref().map(|packets| self.packets.result(packets, &loaded.fabric));
+        // This takes the flows.
+        let recorded = if options.keep_all { self.packets.recorder.recorded(fabric) } else { Recorded::default() };
         let reason = self.stopped.unwrap_or(StopReason::Finished);
         self.results.engine = EngineResult {
             wall_s: self.wall.as_secs_f64(),

@@ -199,7 +199,7 @@ fn scenarios_stand_side_by_side() {
     assert!(designs[0]["totals"]["data_hops"].as_u64() > Some(0) && designs[2].get("totals").is_none());
     let text = fabricsim_in(dir.path(), &["diff", "a.toml", "b.toml"]);
     assert!(text.code == 0 && text.out.contains("slowest of shift") && !text.out.contains("virtual links"), "{text:?}");
-    fabricsim_in(dir.path(), &["diff", "a.toml"]).fails(2, &["SCENARIO"]);
+    fabricsim_in(dir.path(), &["diff", "a.toml"]).fails(2, &["nothing to set side by side"]);
     fabricsim_in(dir.path(), &["diff", "a.toml", "none.toml"]).fails(2, &["none.toml"]);
 }
 
