@@ -16,19 +16,16 @@ impl Store for HeapStore {
         self.0.push(Reverse(event));
     }
 
-    fn take_earliest(&mut self, end: Time, batch: &mut Vec<Word>, _soon: &mut Vec<Word>) -> Option<Event> {
-        if self.earliest()? >= end && end != Time::MAX {
-            return None;
-        }
-        let Reverse(first) = self.0.pop()?;
-        while let Some(Reverse(event)) = self.0.peek()
-            && event.at() == first.at()
-        {
-            batch.push(event.word());
-            self.0.pop();
-        }
-        batch.reverse();
-        Some(first)
+    fn front(&self) -> Option<&Event> {
+        self.0.peek().map(|Reverse(event)| event)
+    }
+
+    fn take_front(&mut self) {
+        self.0.pop();
+    }
+
+    fn find_front(&mut self, _end: Time, _soon: &mut Vec<Word>) -> bool {
+        !self.0.is_empty()
     }
 
     fn earliest(&self) -> Option<Time> {
