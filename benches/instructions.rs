@@ -25,7 +25,7 @@ const CASES: &[(&str, u32, Operation, u64, bool)] = &[
 ];
 
 /// How many cases of packets are counted; the others take too long under callgrind.
-const COUNTED: usize = 2;
+const COUNTED: usize = 3;
 
 /// Prints hops of packets, control packets among them, and events.
 fn play_packets(case: usize) {

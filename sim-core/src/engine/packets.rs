@@ -86,6 +86,12 @@ impl<S: Store> Schedule for Behind<'_, S> {
         let word = if of_ports(word.phase()) { moved(word, self.links) } else { word };
         self.pending.push(time, word);
     }
+
+    #[inline]
+    fn in_order(&mut self, lane: u8, time: Time, word: Word) {
+        let word = if of_ports(word.phase()) { moved(word, self.links) } else { word };
+        self.pending.push_in_order(lane, time, word);
+    }
 }
 
 impl Wired {

@@ -84,8 +84,13 @@ impl InputQueues {
     pub(super) fn push(&mut self, queue: &mut ClassQueue, port: u32, place: Place, slot: u32, packets: &mut Packets) {
         if self.first.is_empty() {
             queue.list.push(slot, packets);
-            return;
+        } else {
+            self.push_in_turn(queue, port, place, slot, packets);
         }
+    }
+
+    #[inline(never)]
+    fn push_in_turn(&mut self, queue: &mut ClassQueue, port: u32, place: Place, slot: u32, packets: &mut Packets) {
         let degree = self.degree[port as usize];
         let at = self.first[port as usize] + u32::from(place.class) * degree + self.order[place.from as usize];
         let idle = self.queues[at as usize].list.head == NONE;
@@ -171,9 +176,11 @@ impl InputQueues {
     /// Takes it out.
     #[inline]
     pub(super) fn pop(&mut self, queue: &mut ClassQueue, packets: &Packets) -> u32 {
-        if self.first.is_empty() {
-            return queue.list.pop(packets);
-        }
+        if self.first.is_empty() { queue.list.pop(packets) } else { self.pop_in_turn(queue, packets) }
+    }
+
+    #[inline(never)]
+    fn pop_in_turn(&mut self, queue: &mut ClassQueue, packets: &Packets) -> u32 {
         let last = queue.circle as usize - 1;
         let turn = self.queues[last].next as usize;
         let slot = self.queues[turn].list.pop(packets);

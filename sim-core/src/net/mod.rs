@@ -54,18 +54,27 @@ use packet::Packets;
 use port::Port;
 use qp::Qp;
 use signals::Told;
-use spec::NetSpec;
+use spec::{MarkAt, Marking, NetSpec};
 
 /// Where a network puts its events.
 pub trait Schedule {
     /// An event of `word` at `time`.
     fn at(&mut self, time: Time, word: Word);
+
+    /// The same; events of one `lane` are told mostly in order of their times.
+    fn in_order(&mut self, lane: u8, time: Time, word: Word);
 }
 
 impl<S: Store> Schedule for Pending<S> {
-    #[inline]
+    // Called from many places.
+    #[inline(never)]
     fn at(&mut self, time: Time, word: Word) {
         self.push(time, word);
+    }
+
+    #[inline]
+    fn in_order(&mut self, lane: u8, time: Time, word: Word) {
+        self.push_in_order(lane, time, word);
     }
 }
 
@@ -222,6 +231,8 @@ pub struct Net {
     classes: u8,
     /// Some ports raise the class of what crosses their links.
     raising: bool,
+    /// A class marks by what packets find before them.
+    marks_early: bool,
 }
 
 /// The number in a Port word's place of the flow.
@@ -252,7 +263,7 @@ impl Net {
         let classes = spec.classes.len();
         let links = spec.ports.len();
         Ok(Self {
-            ports: (0..links).map(|link| Port::new(&spec, link)).collect(),
+            ports: port::all(&spec),
             queues: vec![arbiter::ClassQueue::default(); links * classes],
             inputs: arbiter::InputQueues::new(&spec),
             groups: arbiter::Groups::new(&spec),
@@ -281,6 +292,10 @@ impl Net {
             effects: Vec::new(),
             classes: classes as u8,
             raising: !spec.raises.is_empty(),
+            marks_early: spec
+                .classes
+                .iter()
+                .any(|class| matches!(class.marking, Marking::Red { at: MarkAt::Enqueue, .. })),
             spec,
         })
     }

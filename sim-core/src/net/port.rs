@@ -15,6 +15,10 @@ pub(super) struct Port {
     pub(super) free: Time,
     /// When the data packet in service has left; [`Time::MAX`] if there is none.
     pub(super) done: Time,
+    /// When it arrives, if that has not been scheduled: it is when the packet has left.
+    pub(super) lands: Time,
+    /// Full packets of all ports of a lane arrive equally long after they have left; [`NO_LANE`]: in none.
+    pub(super) lane: u8,
     pub(super) cost: PsPerByte,
     pub(super) latency: Span,
     /// What must have arrived before a node sends on, at this link's rate.
@@ -62,8 +66,30 @@ pub(super) struct Port {
     pub(super) between: Time,
 }
 
+/// A port in no lane; and the most lanes.
+const NO_LANE: u8 = u8::MAX;
+const LANES: usize = 4;
+
+/// The ports of a network. Those that have latency and forwarding in common are in one lane, if there are few of these.
+pub(super) fn all(spec: &NetSpec) -> Vec<Port> {
+    let mut ports: Vec<Port> = (0..spec.ports.len()).map(|link| Port::new(spec, link)).collect();
+    let mut lanes: Vec<i128> = Vec::new();
+    for port in &mut ports {
+        let held = if port.last { port.full } else { port.full.min(port.hold) };
+        let after = i128::from(held.as_ps()) + i128::from(port.latency.as_ps()) - i128::from(port.full.as_ps());
+        let lane = lanes.iter().position(|lane| *lane == after).unwrap_or(lanes.len());
+        if after > 0 && lane < LANES {
+            if lane == lanes.len() {
+                lanes.push(after);
+            }
+            port.lane = lane as u8;
+        }
+    }
+    ports
+}
+
 impl Port {
-    pub(super) fn new(spec: &NetSpec, link: usize) -> Self {
+    fn new(spec: &NetSpec, link: usize) -> Self {
         let port = &spec.ports[link];
         let cost = port.rate.ps_per_byte();
         let full = cost.cost(Bytes::new(u64::from(spec.mtu + spec.overhead)));
@@ -76,6 +102,8 @@ impl Port {
         Self {
             free: Time::ZERO,
             done: Time::MAX,
+            lands: Time::MAX,
+            lane: NO_LANE,
             cost,
             latency: port.latency,
             hold,
@@ -117,8 +145,11 @@ impl Net {
     ///
     /// With `u = min(cost, hold)`: `start = max(now, free)`, `free = start + cost`, the head arrives at `start + u + α`, the
     /// tail at `max(free, tail_in + u) + α`. What goes to an endpoint arrives with its tail.
+    ///
+    /// The arrival of a packet that is `served` is scheduled when the port is done with it, if it comes after that: ports
+    /// are done in order of time, and so are these arrivals, which need no sorting then.
     #[inline(always)]
-    fn cross(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) -> Time {
+    fn cross(&mut self, link: u32, slot: u32, served: bool, now: Time, s: &mut impl Schedule) -> Time {
         let port = &mut self.ports[link as usize];
         let packet = &mut self.packets[slot];
         let cost = port.cost(packet.wire);
@@ -137,18 +168,24 @@ impl Net {
             s.at(at, word(Phase::Arrival, link, 0));
             return free;
         }
+        let deferred = served && port.lane != NO_LANE && at > free;
+        if deferred {
+            port.lands = at;
+        }
         let tail = core::mem::replace(&mut port.pipe.tail, slot);
         if port.pipe.head == NONE {
             port.pipe.head = slot;
         } else {
             self.packets[tail].next = slot;
         }
-        s.at(at, word(Phase::Arrival, link, 0));
+        if !deferred {
+            s.at(at, word(Phase::Arrival, link, 0));
+        }
         free
     }
 
     /// A control packet is at a port: before all data, and never held.
-    #[inline]
+    #[inline(always)]
     pub(super) fn express(&mut self, link: u32, slot: u32, now: Time, s: &mut impl Schedule) {
         self.totals.control_hops += 1;
         let port = &mut self.ports[link as usize];
@@ -156,7 +193,7 @@ impl Net {
         if port.carries_unit(now) {
             self.cross_between(link, slot, now, s);
         } else {
-            self.cross(link, slot, now, s);
+            self.cross(link, slot, false, now, s);
         }
     }
 
@@ -298,7 +335,7 @@ impl Net {
         let next = self.next_link(slot, place.node, now);
         let at = self.queue_at(next, place.class);
         let depth = self.queues[at].bytes;
-        if self.ports[next as usize].given_up >> place.class & 1 != 0 {
+        if self.spec.watchdog.is_some() && self.ports[next as usize].given_up >> place.class & 1 != 0 {
             self.totals.watchdog_drops += u64::from(self.packets[slot].packets);
             self.counters[at].watchdog_drops += u64::from(self.packets[slot].packets);
             self.free_unseen(room, wire, now, s);
@@ -329,10 +366,12 @@ impl Net {
     }
 
     /// A packet that has room joins the queue of its next port.
-    #[inline]
+    #[inline(always)]
     pub(super) fn join(&mut self, next: u32, at: usize, slot: u32, place: Place, wire: u32, now: Time) {
         let depth = self.queues[at].bytes;
-        if let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking {
+        if self.marks_early
+            && let Marking::Red { at: MarkAt::Enqueue, .. } = self.spec.classes[place.class as usize].marking
+        {
             self.mark(slot, next, place.class, depth, true);
         }
         self.push(next, at, slot, place, (wire, wire), now);
@@ -375,6 +414,7 @@ impl Net {
         }
     }
 
+    #[inline(never)]
     fn mark(&mut self, slot: u32, link: u32, class: u8, depth: u64, credited: bool) {
         let marking = self.spec.classes[class as usize].marking;
         if marking::marks(marking, depth, credited, link, &mut self.draws) {
@@ -415,6 +455,10 @@ impl Net {
     fn gone(&mut self, link: u32, now: Time, s: &mut impl Schedule) {
         let port = &mut self.ports[link as usize];
         port.done = Time::MAX;
+        if port.lands != Time::MAX {
+            let lands = core::mem::replace(&mut port.lands, Time::MAX);
+            s.in_order(port.lane, lands, word(Phase::Arrival, link, 0));
+        }
         if port.from == NONE {
             return;
         }
@@ -495,7 +539,7 @@ impl Net {
         let tally = &mut self.queues[at].tally;
         tally.bytes += u64::from(wire);
         tally.packets += u64::from(packets);
-        let free = self.cross(link, slot, now, s);
+        let free = self.cross(link, slot, true, now, s);
         let port = &mut self.ports[link as usize];
         port.from = from;
         port.wire = held;
@@ -535,8 +579,7 @@ impl Net {
         0
     }
 
-    /// Takes the packet whose turn it is out of a queue, or so many bytes of a unit as may leave at `most`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, link: u32, class: u8, at: usize, most: u32, now: Time) -> u32 {
         let queue = &mut self.queues[at];
         queue.tally.pass(queue.bytes, now, &mut self.histograms[at]);

@@ -101,6 +101,8 @@ pub(super) struct Qp {
     /// Receiver: the next packet in order, one past the last whose absence would have been reported,
     /// and whether it was.
     pub(super) expected: u32,
+    /// One past the last packet of the message that is being received; 0 if there is none.
+    pub(super) due: u32,
     pub(super) seen_to: u32,
     pub(super) gap: bool,
     /// Packets since the last acknowledgement, and whether one of them was marked.
@@ -114,6 +116,8 @@ pub(super) struct Qp {
     pub(super) notice_from: Time,
     /// The endpoint where it ends, and where its choices of a path stand.
     pub(super) end_node: u32,
+    /// Its controller goes by acknowledgements.
+    pub(super) hears_acks: bool,
     pub(super) flowlet: super::paths::Flowlet,
     pub(super) how: FlowSpec,
     pub(super) rate: AnyRateControl,
@@ -212,6 +216,7 @@ impl Net {
             timing: false,
             tries: 0,
             expected: 0,
+            due: 0,
             seen_to: 0,
             gap: false,
             owed: 0,
@@ -220,6 +225,7 @@ impl Net {
             last_tail: Time::ZERO,
             notice_from: Time::ZERO,
             end_node,
+            hears_acks: rate.facts().hears_acks,
             flowlet: super::paths::Flowlet::default(),
             how,
             rate,
@@ -280,7 +286,10 @@ impl Net {
         state.end = first.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
         let end = state.end;
         let messages = &self.messages[qp as usize];
-        self.expecting += u32::from(messages.receiving == messages.queue.len());
+        if messages.receiving == messages.queue.len() {
+            self.expecting += 1;
+            state.due = end;
+        }
         self.messages[qp as usize].queue.push_back(Message { first, end, last });
         if first == state.una {
             self.busy += 1;

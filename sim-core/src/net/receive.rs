@@ -91,7 +91,18 @@ impl Net {
         }
         let expected = state.expected;
         let (mut complete, mut fresh) = (0u16, false);
-        if psn == expected {
+        if psn == expected && psn + packets < state.due && psn >= state.taken && messages.seen.is_empty() {
+            // Nothing is missing, and its message goes on.
+            state.gap = false;
+            state.expected = psn + packets;
+            state.seen_to = state.seen_to.max(state.expected);
+            state.taken = state.expected;
+            fresh = true;
+            state.outcome.payload += u64::from(payload);
+            if state.onward {
+                self.effects.push(Effect::Taken { qp, bytes: payload, ends: 0 });
+            }
+        } else if psn == expected {
             state.gap = false;
             state.expected += packets;
             if !messages.seen.is_empty() {
@@ -111,6 +122,7 @@ impl Net {
                 state.outcome.messages += 1;
                 self.effects.push(Effect::Delivered { qp, at: now });
             }
+            state.due = messages.queue.get(messages.receiving).map_or(0, |message| message.end);
             self.expecting -= u32::from(complete > 0 && messages.receiving == messages.queue.len());
             // Where a message begins again, what came before has been counted.
             if psn >= state.taken {
@@ -241,8 +253,12 @@ impl Net {
         self.packets.give(slot);
         match kind {
             Kind::Ack => {
-                let read = self.telemetry.take(slot);
-                self.acknowledged(qp, psn, (marked, &read), sent, now, s);
+                if self.telemetry.on {
+                    let read = self.telemetry.take(slot);
+                    self.acknowledged(qp, psn, (marked, &read), sent, now, s);
+                } else {
+                    self.acknowledged(qp, psn, (marked, &[]), sent, now, s);
+                }
             }
             Kind::Nak => self.missing(qp, psn, sent, now, s),
             Kind::Notice => {
@@ -313,14 +329,17 @@ impl Net {
             }
             return;
         }
-        if marked > 0 && state.how.notice == Notice::Echo {
+        let echoed = marked > 0 && state.how.notice == Notice::Echo;
+        if echoed {
             self.totals.notices += 1;
             state.rate.on_notice(now);
         }
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);
         }
-        self.rate_changed(qp, now, s);
+        if echoed || self.qps[qp as usize].hears_acks || !news {
+            self.rate_changed(qp, now, s);
+        }
         if stale || self.qps[qp as usize].state == State::Held {
             self.go_on(qp, now, s);
         }

@@ -64,7 +64,7 @@ impl Dctcp {
 
 impl RateControl for Dctcp {
     fn facts(&self) -> Facts {
-        Facts::BY_MARKS
+        Facts { hears_acks: true, ..Facts::BY_MARKS }
     }
 
     fn on_ack(&mut self, now: Time, ack: &Ack<'_>) {

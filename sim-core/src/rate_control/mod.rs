@@ -81,14 +81,21 @@ pub struct Facts {
     pub reads_telemetry: bool,
     /// It waits for what its receiver grants ([`RateControl::on_grant`]).
     pub asks_for_grants: bool,
+    /// It goes by acknowledgements: [`RateControl::on_ack`] does something.
+    pub hears_acks: bool,
 }
 
 impl Facts {
     /// A limit that was set, if any.
-    pub const NONE: Self =
-        Self { slows_down: false, hears_marks: false, reads_telemetry: false, asks_for_grants: false };
+    pub const NONE: Self = Self {
+        slows_down: false,
+        hears_marks: false,
+        reads_telemetry: false,
+        asks_for_grants: false,
+        hears_acks: false,
+    };
     /// It slows down by what it measures itself: delays.
-    pub const BY_ITSELF: Self = Self { slows_down: true, ..Self::NONE };
+    pub const BY_ITSELF: Self = Self { slows_down: true, hears_acks: true, ..Self::NONE };
     /// It slows down for marks.
     pub const BY_MARKS: Self = Self { slows_down: true, hears_marks: true, ..Self::NONE };
 }

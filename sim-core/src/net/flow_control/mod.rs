@@ -73,7 +73,7 @@ impl Scheme {
     }
 
     /// A packet of `wire` bytes is at a node, and will join an egress queue of `queue` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&mut self, at: Place, wire: u32, queue: u64) -> Admit {
         match self {
             Self::Unlimited => Admit::Keep(None),
@@ -86,7 +86,7 @@ impl Scheme {
     }
 
     /// Its tail has left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, at: Place, wire: u32) -> Option<Signal> {
         match self {
             Self::Unlimited => None,

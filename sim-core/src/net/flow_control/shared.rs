@@ -77,6 +77,7 @@ impl Shared {
         at.from as usize * self.classes + at.class as usize
     }
 
+    #[cold]
     fn signal(&self, at: Place, tell: Tell) -> Signal {
         let pause = self.spec.pause;
         let (port, class) = (at.from, at.class);
@@ -88,7 +89,7 @@ impl Shared {
         self.spec.freed == Freed::AtStart
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&mut self, at: Place, wire: u32, queue: u64) -> Admit {
         let wire = u64::from(wire);
         let index = self.account(at);
@@ -149,7 +150,7 @@ impl Shared {
         Admit::Keep(Some(self.signal(at, Tell::Pause)))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, at: Place, wire: u32) -> Option<Signal> {
         let wire = u64::from(wire);
         let index = self.account(at);

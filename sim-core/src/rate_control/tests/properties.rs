@@ -265,5 +265,11 @@ fn facts_are_true() {
         let moves = plain != late || plain != marked || plain != read || facts.asks_for_grants;
         assert_eq!(moves, facts.slows_down, "{flow:?}");
         assert_eq!(flow.window() == 0, facts.asks_for_grants, "{flow:?}");
+        let mut acked = flow.clone();
+        acked.on_grant(Time::ZERO, 1 << 20);
+        let before = acked.clone();
+        let ack = Ack { bytes: 4096, packets: 1, rtt: Span::from_us(8), telemetry: &[full], ..Ack::default() };
+        acked.on_ack(Time::ZERO + Span::from_us(50), &ack);
+        assert_eq!(acked != before, facts.hears_acks, "{flow:?}");
     }
 }
