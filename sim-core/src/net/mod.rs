@@ -16,6 +16,7 @@ mod drain;
 mod feed;
 mod flow_control;
 mod grants;
+mod in_order;
 mod marking;
 mod observe;
 mod packet;
@@ -263,7 +264,7 @@ impl Net {
         let classes = spec.classes.len();
         let links = spec.ports.len();
         Ok(Self {
-            ports: port::all(&spec),
+            ports: in_order::ports(&spec),
             queues: vec![arbiter::ClassQueue::default(); links * classes],
             inputs: arbiter::InputQueues::new(&spec),
             groups: arbiter::Groups::new(&spec),

@@ -1,6 +1,7 @@
 //! Ports: arrivals, services, the lane of control packets, and the wire.
 
 use super::flow_control::{Admit, Place};
+use super::in_order::NO_LANE;
 use super::packet::{FREED, Kind, List, MARKED, NONE, Packet, RESENT};
 use super::spec::{Control, MarkAt, Marking, NetSpec};
 use super::{Net, SERVICE, Schedule, marking, word};
@@ -66,30 +67,8 @@ pub(super) struct Port {
     pub(super) between: Time,
 }
 
-/// A port in no lane; and the most lanes.
-const NO_LANE: u8 = u8::MAX;
-const LANES: usize = 4;
-
-/// The ports of a network. Those that have latency and forwarding in common are in one lane, if there are few of these.
-pub(super) fn all(spec: &NetSpec) -> Vec<Port> {
-    let mut ports: Vec<Port> = (0..spec.ports.len()).map(|link| Port::new(spec, link)).collect();
-    let mut lanes: Vec<i128> = Vec::new();
-    for port in &mut ports {
-        let held = if port.last { port.full } else { port.full.min(port.hold) };
-        let after = i128::from(held.as_ps()) + i128::from(port.latency.as_ps()) - i128::from(port.full.as_ps());
-        let lane = lanes.iter().position(|lane| *lane == after).unwrap_or(lanes.len());
-        if after > 0 && lane < LANES {
-            if lane == lanes.len() {
-                lanes.push(after);
-            }
-            port.lane = lane as u8;
-        }
-    }
-    ports
-}
-
 impl Port {
-    fn new(spec: &NetSpec, link: usize) -> Self {
+    pub(super) fn new(spec: &NetSpec, link: usize) -> Self {
         let port = &spec.ports[link];
         let cost = port.rate.ps_per_byte();
         let full = cost.cost(Bytes::new(u64::from(spec.mtu + spec.overhead)));

@@ -117,7 +117,7 @@ impl Net {
     }
 
     /// An endpoint's port takes a packet, or a unit of at most `most` bytes, of the queue pair whose turn it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_packet(&mut self, port: u32, class: u8, most: u32, now: Time, s: &mut impl Schedule) -> u32 {
         let at = self.queue_at(port, class);
         let qp = self.queues[at].list.head;
