@@ -337,7 +337,9 @@ impl Net {
         if self.qps[qp as usize].nxt >= self.qps[qp as usize].cut {
             self.find_message(qp);
         }
-        if echoed || self.qps[qp as usize].hears_acks || !news {
+        // What was sent since the last one may have raised the rate.
+        let state = &self.qps[qp as usize];
+        if echoed || state.hears_acks || !news || state.rate.pace() != state.pace {
             self.rate_changed(qp, now, s);
         }
         if stale || self.qps[qp as usize].state == State::Held {
