@@ -17,6 +17,7 @@ mod feed;
 mod flow_control;
 mod grants;
 mod in_order;
+mod loss;
 mod marking;
 mod observe;
 mod packet;
