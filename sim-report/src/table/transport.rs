@@ -156,6 +156,13 @@ pub fn diff_text(results: &DiffResults) -> String {
         out += "\n";
         out += &table.render();
     }
+    if results.seeds > 1 {
+        let _ = writeln!(
+            out,
+            "times: median of {} seeds [5th to 95th percentile]; counts: sums over them; busiest link: of the first",
+            results.seeds
+        );
+    }
     for design in &results.designs {
         if let Some(why) = &design.stopped {
             let _ = writeln!(out, "{}: stopped early, {why}", design.name);
