@@ -98,7 +98,7 @@ pub struct Report {
     pub headline_us: f64,
     /// What the run showed about its scenario: faults that no message met.
     pub findings: Vec<Diagnostic>,
-    /// What each link of the fabric carried, in the order of [`Fabric::links`].
+    /// What each link of the fabric carried, in the order of its links.
     pub carried: Vec<Carried>,
     /// The figures, as JSON has them.
     pub results: RunResults,
