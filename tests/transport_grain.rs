@@ -234,3 +234,83 @@ fn grains_that_cannot_be_are_refused() {
         assert!(shown.contains("grain"), "{grain}: {shown}");
     }
 }
+
+/// XON less than a packet below XOFF, at a node that a message goes through: what asks for a pause within a unit ends it there.
+const BARELY_BELOW: &str = r#"
+system = "hgx-h100"
+nodes = 4
+gpus_per_node = 1
+nics = "1x400Gb/s"
+[fabric]
+kind = "single-switch"
+link_latency = "100 ns"
+[transport]
+preset = "roce-400g"
+rate_control = "none"
+ecn.marking = "off"
+grain = GRAIN
+buffer.size = "16 MiB"
+pfc.xoff = "200 KB"
+pfc.xon = "199 KB"
+[limits]
+stall = "50 ms"
+[[fault]]
+kind = "degraded"
+target = "leaf0->node3.nic0"
+factor = 0.005
+[[workload]]
+kind = "transfer"
+list = [
+  { src = "node0.nic0", dst = "node3.nic0", bytes = "192512 B" },
+  { src = "node0.nic0", dst = "node1.nic0", bytes = "127076 B", start = "6 us" },
+  { src = "node0.nic0", dst = "node2.nic0", bytes = "1 MiB", start = "3 ms" },
+]
+"#;
+
+#[test]
+fn a_pause_that_ends_within_a_unit_is_ended() {
+    for (grain, bytes) in [(1, "127076 B"), (2, "520292 B"), (4, "127076 B"), (16, "127076 B")] {
+        let text = BARELY_BELOW.replace("GRAIN", &grain.to_string()).replace("127076 B", bytes);
+        let (_, report) = run(&text);
+        assert_eq!(report.all_transfers.len(), 3, "{grain}");
+    }
+}
+
+/// Two classes of one NIC, the first to a port of a twentieth of the rate.
+const TWO_CLASSES: &str = r#"
+system = "hgx-h100"
+nodes = 4
+gpus_per_node = 1
+nics = "1x400Gb/s"
+[fabric]
+kind = "single-switch"
+link_latency = "100 ns"
+[transport]
+preset = "ib-ndr"
+grain = GRAIN
+[[transport.class]]
+name = "a"
+[[transport.class]]
+name = "b"
+[[fault]]
+kind = "degraded"
+target = "leaf0->node3.nic0"
+factor = 0.05
+[[workload]]
+kind = "transfer"
+list = [
+  { src = "node0.nic0", dst = "node3.nic0", bytes = "16 MiB" },
+  { src = "node0.nic0", dst = "node1.nic0", bytes = "16 MiB", class = "b" },
+]
+"#;
+
+#[test]
+fn a_class_does_not_wait_for_credits_of_another() {
+    let second = |grain: u32| run(&TWO_CLASSES.replace("GRAIN", &grain.to_string())).1.all_transfers[1].time_us;
+    let alone = second(1);
+    for grain in [4, 16, 64] {
+        let got = second(grain);
+        println!("units of {grain}: {got} for {alone} us");
+        assert!((got / alone - 1.0).abs() < 0.02, "units of {grain}: {got} for {alone} us");
+    }
+}

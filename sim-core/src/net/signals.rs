@@ -39,6 +39,19 @@ impl Default for Told {
     }
 }
 
+impl Told {
+    /// Puts a signal between others that are known of ahead, for packets of units: those of a class arrive in the order in
+    /// which they left. When it arrives, and whether it is the first.
+    #[cold]
+    fn put(&mut self, at: Time, class: u8, tell: Tell) -> (Time, bool) {
+        let last = self.queue.iter().rev().find(|(_, other, _)| *other == class).map(|(last, ..)| *last);
+        let at = last.map_or(at, |last| at.max(last));
+        let place = self.queue.iter().rposition(|(other, ..)| *other <= at).map_or(0, |before| before + 1);
+        self.queue.insert(place, (at, class, tell));
+        (at, place == 0)
+    }
+}
+
 impl Net {
     /// Sends a signal over the other direction's wire.
     pub(super) fn tell(&mut self, signal: Signal, now: Time, s: &mut impl Schedule) {
@@ -64,13 +77,19 @@ impl Net {
             self.count_pause(&signal, now);
         }
         let told = &mut self.told[signal.port as usize];
-        // Frames of one wire arrive in the order in which they left.
-        let at = told.queue.back().map_or(at, |(last, ..)| at.max(*last));
-        told.queue.push_back((at, signal.class, signal.tell));
+        let early = told.queue.back().is_some_and(|(last, ..)| *last > at);
+        let (at, first) = if early {
+            told.put(at, signal.class, signal.tell)
+        } else {
+            told.queue.push_back((at, signal.class, signal.tell));
+            (at, false)
+        };
         if matches!(signal.tell, Tell::Credit(_)) {
             self.totals.credit_packets += 1;
             // A credit is looked at when it is needed; only a port that waits for one has to be called.
-            if self.ports[signal.port as usize].stopped != 0 && !told.called {
+            // One that comes before what the port is called for calls it again.
+            let waits = self.ports[signal.port as usize].stopped != 0;
+            if waits && !told.called || first && told.called {
                 let first = told.queue[0].0;
                 told.called = true;
                 s.at(first, word(Phase::Port, signal.port, SIGNAL));

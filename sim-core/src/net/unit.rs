@@ -267,8 +267,11 @@ impl Net {
         let mut kept = 0;
         while kept < all {
             let wire = if kept + 1 == all { packet.last_wire(full) } else { full };
-            if through && kept > 0 {
-                let _ = self.scheme.release(room, full);
+            if through
+                && kept > 0
+                && let Some(signal) = self.scheme.release(room, full)
+            {
+                self.tell_later(signal, Span::from_ps(gap * u64::from(kept)), now, s);
             }
             match self.scheme.admit(room, wire, self.depth_found(next, place, depth, kept)) {
                 Admit::Keep(None) => {}
@@ -436,8 +439,9 @@ impl Net {
         let through = packet.flags & THROUGH != 0;
         packet.flags &= !THROUGH;
         if through {
-            if at_start {
-                let _ = self.scheme.release(self.room(place), last);
+            if at_start && let Some(signal) = self.scheme.release(self.room(place), last) {
+                let gone = begin + gap * u64::from(all - 1);
+                self.tell_later(signal, Span::from_ps(gone), now, s);
             }
         } else if place.from != NONE {
             let place = self.room(place);
