@@ -137,6 +137,12 @@ fn buffers_too_small_or_given_away() {
 }
 
 #[test]
+fn acknowledgements_are_no_larger_than_data() {
+    finds(&["transport.preset=roce-400g", "transport.ack_size=\"64 KiB\""], Code::OutOfRange, "ack_size");
+    finds(&["transport.preset=ib-ndr", "transport.ack_size=\"5 GB\""], Code::OutOfRange, "ack_size");
+}
+
+#[test]
 fn settings_of_another_flow_control() {
     let drop = ["transport.preset=roce-400g", "transport.flow_control=drop"];
     finds(&[drop[0], drop[1], "transport.pfc.alpha=0.5"], Code::OtherFlowControl, "pfc.alpha");

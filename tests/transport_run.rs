@@ -357,3 +357,38 @@ fn all_to_all_of_public_simulators() {
         assert_eq!(report.results.transport.unwrap().totals.data_hops, 243_712);
     }
 }
+
+/// Messages of all sizes one after the other on a queue pair: each byte is asked for that may not be sent unasked.
+#[test]
+fn receivers_admit_collectives() {
+    const TWO: &str = "system = \"hgx-h100\"\nnodes = 2\n[transport]\npreset = \"roce-400g-pfc-only\"\n\
+                       [[workload]]\nkind = \"collective\"\nop = \"all_gather\"\niterations = 1\nwarmup = 0\nsizes = [\"256 KiB\"]\n";
+    for op in ["all_gather", "all_reduce", "alltoall", "broadcast"] {
+        for size in ["64 KiB", "256 KiB", "4 MiB"] {
+            for nics in ["8x400Gb/s", "1x400Gb/s"] {
+                let sizes = format!("workload.0.sizes=[\"{size}\"]");
+                let report = play(TWO, &[&format!("workload.0.op={op}"), &sizes, &format!("nics={nics}")]);
+                assert!(report.stopped.is_none(), "{op} {size} {nics}: {}", report.stopped_at);
+            }
+        }
+    }
+}
+
+/// Credits that a port had no need of lie there while a storm holds it.
+#[test]
+fn storms_begin_under_load_with_credits() {
+    for from in ["4us", "20us", "60us"] {
+        let fault = format!("node7.nic0 pause-storm from={from} until=200us");
+        let value = fabricsim(&["run", "scenarios/victim-lanes.toml", "--fault", &fault, "--format", "json"]).json();
+        assert_eq!(value["results"]["engine"]["stopped"], "finished", "{from}");
+    }
+}
+
+/// A flow alone that lacks credits is nobody's victim.
+#[test]
+fn without_a_root_elsewhere_there_is_no_victim() {
+    let report = play(STAR, &["workload.0.ranks=2", "transport.preset=ib-ndr", "transport.credits.per_lane=\"8 KiB\""]);
+    let transport = report.results.transport.unwrap();
+    assert!(transport.totals.credit_stall_us > 0.0);
+    assert_eq!(transport.victims_total, 0);
+}

@@ -229,7 +229,8 @@ fn read(
     let path_choice = reader.choice_or("path_choice", if ib { "destination" } else { "hash" });
     let packet_loss = reader.number("packet_loss")?;
     let loses = packet_loss > 0.0 || fabric.loses_packets();
-    let control_size = reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get() as u32;
+    let control_size =
+        u32::try_from(reader.size_or("ack_size", Bytes::new(if ib { 30 } else { 86 })).get()).unwrap_or(u32::MAX);
     let ack_every = reader.integer("ack_every")?;
     let pfc = flow_control_name == "pfc";
     let watchdog = if pfc { reader.inside("pfc").time("watchdog") } else { None };

@@ -34,8 +34,9 @@ impl Net {
     fn ask_of_receiver(&mut self, qp: u32, now: Time, s: &mut impl Schedule) {
         let state = &mut self.qps[qp as usize];
         let bytes = core::mem::take(&mut state.to_ask);
-        let free = state.rate.window().saturating_sub(state.unasked);
-        let unasked = bytes.min(free);
+        // What was granted and is not sent yet has been asked for by messages before.
+        let unasked = bytes.min(state.allowance);
+        state.allowance -= unasked;
         state.unasked += unasked;
         let mut left = bytes - unasked;
         while left > 0 {

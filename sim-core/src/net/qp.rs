@@ -73,8 +73,10 @@ pub(super) struct Qp {
     pub(super) onward: bool,
     /// One past the last packet that was ever in order at the receiver.
     pub(super) taken: u32,
-    /// Payload bytes that it may send, or has sent, without a grant, and that have not arrived.
+    /// Payload bytes that it sends, or has sent, without a grant, and that have not arrived.
     pub(super) unasked: u64,
+    /// Payload bytes that it may still send so: once, before its receiver knows of it.
+    pub(super) allowance: u64,
     /// Payload bytes that it has still to ask for.
     pub(super) to_ask: u64,
     /// One past the last packet of the message that is being sent, and wire bytes of that packet.
@@ -201,6 +203,7 @@ impl Net {
             onward: false,
             taken: 0,
             unasked: 0,
+            allowance: rate.window(),
             to_ask: 0,
             cut: 0,
             cut_wire: 0,

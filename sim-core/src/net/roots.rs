@@ -165,7 +165,10 @@ impl Net {
                 let queued = |&(link, class): &(u32, u8)| outcome.ports[link as usize][usize::from(class)].byte_ns;
                 found.into_iter().max_by_key(|place| (queued(place), core::cmp::Reverse(*place)))
             });
-            outcome.victims.push(Victim { flow: flow as u32, held: held_for, busy, root });
+            // Without a root elsewhere it is held up by its own way: too few credits, a circle.
+            if root.is_some() {
+                outcome.victims.push(Victim { flow: flow as u32, held: held_for, busy, root });
+            }
         }
     }
 }

@@ -90,7 +90,8 @@ impl Net {
             // One that comes before what the port is called for calls it again.
             let waits = self.ports[signal.port as usize].stopped != 0;
             if waits && !told.called || first && told.called {
-                let first = told.queue[0].0;
+                // Credits that a port had no need of are not taken in before.
+                let first = told.queue[0].0.max(now);
                 told.called = true;
                 s.at(first, word(Phase::Port, signal.port, SIGNAL));
             }

@@ -34,6 +34,11 @@ fn check_all(packets: &Packets, table: &Table, fabric: &Fabric, places: &Places,
         Some(node) => fault.at(node.place.clone(), label),
         None => fault.note(label),
     };
+    if u64::from(packets.control_size) > packets.reach.packet.get() {
+        let fault = Diagnostic::new(Code::OutOfRange, "an acknowledgement is larger than a full packet of data");
+        let label = format!("at most {} here", packets.reach.packet);
+        out.push(at("ack_size", fault, label).help("ack_size = \"86 B\" (RoCE), \"30 B\" (InfiniBand)"));
+    }
     for class in &packets.classes {
         marking(packets, class, &at, out);
     }
@@ -51,7 +56,10 @@ fn check_all(packets: &Packets, table: &Table, fabric: &Fabric, places: &Places,
         // What several workloads have wrong is told once.
         let mut found = Diagnostics { sources: out.sources.clone(), list: Vec::new() };
         carried(packets, way, packets.lost > 0 || fabric.loses_packets(), &at, &mut found);
-        found.list.retain(|fault| way.place.is_none() || out.list.iter().all(|known| known.code != fault.code));
+        found.list.retain(|fault| {
+            way.place.is_none()
+                || out.list.iter().all(|known| known.code != fault.code || known.message != fault.message)
+        });
         out.list.append(&mut found.list);
         if let Some(Odd { low, high, label }) = (Control::of(way.rate_control_name).odd)(&way.rate) {
             let fault = Diagnostic::new(Code::BadThresholds, format!("`{low}` is above `{high}`"));
