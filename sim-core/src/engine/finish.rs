@@ -1,6 +1,7 @@
 //! The end of a run: what was measured, and whether the books balance.
 
 use super::{Engine, EngineCounters};
+use crate::net::NetOutcome;
 use crate::outcome::{BlockedLane, InvariantError, Outcome, StopReason};
 use crate::queue::Store;
 use crate::recorder::LinkCounters;
@@ -17,6 +18,10 @@ impl<S: Store> Engine<S> {
             links[flapping.link as usize].held = flapping.held;
         }
         let in_net = self.count_packets(net.as_deref(), &mut links);
+        // What nobody waited for, such as the last clear-to-send, may be lost for good.
+        let lost = |net: &NetOutcome| net.totals.lost + net.totals.drops + net.totals.watchdog_drops > 0;
+        let gone = reason == StopReason::Finished && in_net != 0 && net.as_deref().is_some_and(lost);
+        let reason = if gone { StopReason::NoProgress } else { reason };
         let hops = links.iter().map(|l| l.segments).sum();
         let faults = self.check(reason, ended, &links, in_net);
         let blocked = if reason == StopReason::Deadlock { self.blocked_lanes() } else { Vec::new() };
