@@ -1,6 +1,7 @@
 //! Playing a scenario: from what was loaded to results.
 //!
-//! Each size of a sweep and each transfer workload is a simulation of its own, that begins at time 0 on an idle fabric.
+//! Each size of a sweep and each transfer workload, with those that run with it, is a simulation of its own, that begins at time 0
+//! on an idle fabric.
 //! Workloads are played in order; the sizes of a sweep are spread over threads, and their results stand in order
 //! whatever the number of threads.
 
@@ -104,6 +105,8 @@ pub struct Report {
     pub results: RunResults,
     /// The longest time of a transfer, µs, of each workload of transfers.
     pub slowest_us: Vec<f64>,
+    /// The median of these times (nearest rank), µs, of each workload of transfers.
+    pub median_us: Vec<f64>,
     /// All transfers and not only the slowest; empty unless asked for.
     pub all_transfers: Vec<TransferResult>,
     /// All links and not only the busiest; empty unless asked for.
@@ -193,7 +196,7 @@ impl Loaded {
             rest = after;
             let go_on = match workload {
                 Workload::Collective(collective) => {
-                    let with = rest.iter().map_while(Workload::together).collect::<Vec<_>>();
+                    let with = rest.iter().map_while(Workload::collective_together).collect::<Vec<_>>();
                     rest = &rest[with.len()..];
                     if with.is_empty() {
                         sweep::play(&mut world, collective, &mut sum)?
@@ -202,7 +205,12 @@ impl Loaded {
                         together::play(&mut world, &all, &mut sum)?
                     }
                 }
-                Workload::Transfer(list) => transfers::play(&mut world, list, &mut sum)?,
+                Workload::Transfer(first) => {
+                    let mut all = vec![first];
+                    all.extend(rest.iter().map_while(Workload::transfers_together));
+                    rest = &rest[all.len() - 1..];
+                    transfers::play(&mut world, &all, &mut sum)?
+                }
             };
             if !go_on {
                 break;
@@ -273,7 +281,7 @@ impl Loaded {
 /// How many simulations a workload takes.
 fn simulations(workload: &Workload) -> usize {
     match workload {
-        Workload::Collective(Collective { with_previous: true, .. }) => 0,
+        joined if joined.with_previous() => 0,
         Workload::Collective(Collective { sizes, .. }) => sizes.len(),
         Workload::Transfer(_) => 1,
     }
@@ -347,6 +355,7 @@ struct Sum {
     packets: transport::Sums,
     transfers: Vec<TransferResult>,
     slowest_us: Vec<f64>,
+    median_us: Vec<f64>,
     wall: Duration,
     simulated: Span,
     fingerprint: u64,
@@ -367,6 +376,7 @@ impl Sum {
             packets: transport::Sums::new(loaded, all),
             transfers: Vec::new(),
             slowest_us: Vec::new(),
+            median_us: Vec::new(),
             wall: Duration::ZERO,
             simulated: Span::ZERO,
             fingerprint: 0,
@@ -466,6 +476,7 @@ impl Sum {
             carried,
             results: self.results,
             slowest_us: self.slowest_us,
+            median_us: self.median_us,
             all_transfers,
             all_links,
             recorded,

@@ -15,7 +15,7 @@ pub use transfer::{Traffic, Transfer, Transfers};
 
 use super::Packets;
 use super::keys::{COLLECTIVE, TRANSFER};
-use super::tree::{Node, Table, Value};
+use super::tree::{Node, Value};
 use super::view::View;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, counted, shorten};
 
@@ -40,12 +40,30 @@ impl Workload {
 }
 
 impl Workload {
+    /// Whether it runs at the same time as the one before it, which is of its kind.
+    #[must_use]
+    pub const fn with_previous(&self) -> bool {
+        match self {
+            Self::Collective(collective) => collective.with_previous,
+            Self::Transfer(transfers) => transfers.with_previous,
+        }
+    }
+
     /// The collective, if it runs with the one before it.
     #[must_use]
-    pub fn together(&self) -> Option<&Collective> {
+    pub fn collective_together(&self) -> Option<&Collective> {
         match self {
             Self::Collective(collective) => Some(collective).filter(|c| c.with_previous),
             Self::Transfer(_) => None,
+        }
+    }
+
+    /// The transfers, if they run with those before them.
+    #[must_use]
+    pub fn transfers_together(&self) -> Option<&Transfers> {
+        match self {
+            Self::Transfer(transfers) => Some(transfers).filter(|t| t.with_previous),
+            Self::Collective(_) => None,
         }
     }
 }
@@ -58,10 +76,13 @@ pub(super) fn workloads(
     out: &mut Diagnostics,
 ) -> Vec<Workload> {
     let seed = root.integer("seed").unwrap_or(1);
-    let mut list = Vec::new();
+    let mut list: Vec<Workload> = Vec::new();
+    // The kind that is written before, and whether it was read without faults.
+    let mut before: Option<(&str, bool)> = None;
     for (number, item) in root.items("workload").iter().enumerate() {
         let Some(table) = item.as_table() else { continue };
-        let workload = match table.get("kind").and_then(Node::as_text) {
+        let kind = table.get("kind").and_then(Node::as_text);
+        let workload = match kind {
             Some("collective") => {
                 let view = View::new(table, &COLLECTIVE);
                 let way = way(&view, None, packets, out);
@@ -75,9 +96,13 @@ pub(super) fn workloads(
             }
             _ => None,
         };
-        if let Some(Workload::Collective(collective)) = &workload {
-            together(collective, list.last(), table, out);
+        if let (Some(workload), Some(node)) = (&workload, table.get("with_previous"))
+            && workload.with_previous()
+            && let Some(fault) = apart(workload, before.map(|(kind, read)| (kind, list.last().filter(|_| read))))
+        {
+            out.push(fault.at(node.place.clone(), "asked for here"));
         }
+        before = kind.map(|kind| (kind, workload.is_some()));
         list.extend(workload);
     }
     list
@@ -95,22 +120,41 @@ fn way(view: &View<'_>, outer: Option<&View<'_>>, packets: Option<&Packets>, out
     0
 }
 
-/// What runs with another needs a collective before it, and as many sizes (or one).
-fn together(collective: &Collective, before: Option<&Workload>, table: &Table, out: &mut Diagnostics) {
-    let Some(node) = table.get("with_previous").filter(|_| collective.with_previous) else { return };
-    let fault = match before {
-        Some(Workload::Collective(first)) => {
-            let (ours, theirs) = (collective.sizes.len(), first.sizes.len());
+/// Why a workload can't run with the one `before` it, of which the kind is known and, if it has no faults, the rest: both are
+/// collectives with as many sizes (or this one has a single size), or both are transfers.
+fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Option<Diagnostic> {
+    let fault = |message: &str, help: &str| Some(Diagnostic::new(Code::OutOfRange, message).help(help));
+    let as_transfers = "collectives run with collectives, and transfers with transfers; to set both side by side write the \
+                        collective as transfers: pattern = \"shift\" is a step of a ring, \"all_to_all\" an all-to-all";
+    match (workload, before) {
+        (Workload::Collective(ours), Some(("collective", theirs))) => {
+            let Some(Workload::Collective(theirs)) = theirs else { return None };
+            let (ours, theirs) = (ours.sizes.len(), theirs.sizes.len());
             if ours == theirs || ours == 1 {
-                return;
+                return None;
             }
             let message = format!("{ours} sizes can't run with {theirs} of the collective before");
-            Diagnostic::new(Code::NotDivisible, message).help("give both as many sizes, or this one a single size")
+            let help = "give both as many sizes, or this one a single size";
+            Some(Diagnostic::new(Code::NotDivisible, message).help(help))
         }
-        _ => Diagnostic::new(Code::OutOfRange, "there is no collective before this one to run with")
-            .help("put it after the collective whose links it shares"),
-    };
-    out.push(fault.at(node.place.clone(), "asked for here"));
+        (Workload::Transfer(_), Some(("transfer", _))) => None,
+        (Workload::Collective(_), Some(("transfer", _))) => {
+            fault("a collective can't run with the transfers before it", as_transfers)
+        }
+        (Workload::Transfer(_), Some(("collective", _))) => {
+            fault("transfers can't run with the collective before them", as_transfers)
+        }
+        (Workload::Collective(_), None) => fault(
+            "there is no collective before this one to run with",
+            "put it after the collective whose links it shares",
+        ),
+        (Workload::Transfer(_), None) => fault(
+            "there are no transfers before these to run with",
+            "put them after the transfers whose links they share",
+        ),
+        // What is neither has been refused.
+        (_, Some(_)) => None,
+    }
 }
 
 /// The checks of workloads that need no fabric, where there is none because of other faults.

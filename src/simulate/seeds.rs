@@ -42,30 +42,44 @@ pub fn run_all(all: &[Loaded], options: &Options<'_>) -> Result<Vec<Digest>, Run
     all.par_iter().with_max_len(1).map(one).collect()
 }
 
-/// The times of a run by name: each collective and size, and the slowest transfer of each workload.
+/// The times of a run by name: each collective and size, the slowest transfer of each workload and, after all these, the median
+/// of each that has several.
 #[must_use]
 pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     let mut list: Vec<(String, f64)> = Vec::new();
-    let mut put = |name: String, us: f64| {
-        // Equal ones are told apart by their number.
-        let numbered = format!("{name}#");
-        let same = list.iter().filter(|(known, _)| *known == name || known.starts_with(&numbered));
-        let name = match same.count() {
-            0 => name,
-            n => format!("{name}#{}", n + 1),
-        };
-        list.push((name, us));
-    };
     for row in &report.results.collectives {
-        put(format!("{} of {}", row.op, Bytes::new(row.bytes)), row.time_us);
+        let name = told_apart(format!("{} of {}", row.op, Bytes::new(row.bytes)), list.iter().map(|(known, _)| known));
+        list.push((name, row.time_us));
     }
-    let transfers = loaded.scenario.workloads.iter().filter(|w| matches!(w, Workload::Transfer(_)));
-    let names: Vec<String> =
-        transfers.map(|w| w.name().map_or_else(|| "transfers".to_owned(), str::to_owned)).collect();
-    for (name, us) in names.into_iter().zip(&report.slowest_us) {
-        put(format!("slowest of {name}"), *us);
+    let transfers = || {
+        loaded.scenario.workloads.iter().filter_map(|workload| match workload {
+            Workload::Transfer(transfers) => Some(transfers),
+            Workload::Collective(_) => None,
+        })
+    };
+    let mut names: Vec<String> = Vec::new();
+    for transfers in transfers() {
+        let name = transfers.name.as_deref().unwrap_or("transfers").to_owned();
+        names.push(told_apart(name, names.iter()));
+    }
+    for (name, us) in names.iter().zip(&report.slowest_us) {
+        list.push((format!("slowest of {name}"), *us));
+    }
+    for ((name, us), transfers) in names.iter().zip(&report.median_us).zip(transfers()) {
+        if transfers.traffic.len() > 1 {
+            list.push((format!("median of {name}"), *us));
+        }
     }
     list
+}
+
+/// A name, with its number if there are equal ones before it.
+fn told_apart<'a>(name: String, before: impl Iterator<Item = &'a String>) -> String {
+    let numbered = format!("{name}#");
+    match before.filter(|known| **known == name || known.starts_with(&numbered)).count() {
+        0 => name,
+        n => format!("{name}#{}", n + 1),
+    }
 }
 
 /// The spread of each time over the seeds that gave one; a run that stopped early gives those it came to.

@@ -11,11 +11,16 @@ use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice};
 use super::{RunError, Sum, World, bottleneck};
 use crate::scenario::{Transfer, Transfers};
 
-/// Plays the transfers of a workload at once; false if the run stopped early. Those that had arrived by then are kept.
-pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) -> Result<bool, RunError> {
+/// Plays the transfers of workloads at once; false if the run stopped early. Those that had arrived by then are kept.
+pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> Result<bool, RunError> {
     let (fabric, seed) = (&world.loaded.fabric, world.loaded.scenario.seed);
-    let what = transfers.name.as_ref().map_or_else(|| "transfers".to_owned(), |name| format!("transfers `{name}`"));
-    let list: Vec<Transfer> = transfers.traffic.iter().collect();
+    let named = |one: &&Transfers| {
+        one.name.as_ref().map_or_else(|| "transfers".to_owned(), |name| format!("transfers `{name}`"))
+    };
+    let what = all.iter().map(named).collect::<Vec<_>>().join(" with ");
+    let list: Vec<Transfer> = all.iter().flat_map(|one| one.traffic.iter()).collect();
+    // Which workload each is of.
+    let workloads = all.iter().enumerate().flat_map(|(at, one)| core::iter::repeat_n(at, one.traffic.len()));
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
     let ports = |t: &Transfer| {
@@ -84,13 +89,12 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
     }
     let arrived = latest.iter().zip(&left).map(|(&ended, &left)| (left == 0).then_some(ended));
     let (mut bytes, mut first, mut last) = (0u128, Time::MAX, Time::ZERO);
-    let (mut slowest_us, mut done) = (0.0f64, 0);
-    for ((transfer, ended), told) in list.iter().zip(arrived).zip(told) {
+    let mut times_us: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
+    for (((transfer, workload), ended), told) in list.iter().zip(workloads).zip(arrived).zip(told) {
         let Some(ended) = ended else { continue };
         let start = Time::ZERO + transfer.start;
         let time_us = ended.since(start).as_us();
-        slowest_us = slowest_us.max(time_us);
-        done += 1;
+        times_us[workload].push(time_us);
         bytes += u128::from(transfer.bytes.get());
         (first, last) = (first.min(start), last.max(ended));
         sum.transfers.push(TransferResult {
@@ -103,9 +107,15 @@ pub(super) fn play(world: &mut World<'_>, transfers: &Transfers, sum: &mut Sum) 
             acked_us: told.and_then(|told| told.acked).map(|acked| acked.since(start.min(acked)).as_us()),
             retransmitted: told.map(|told| told.resent),
             marked: told.map(|told| told.marked),
+            workload: if all.len() > 1 { all[workload].name.clone() } else { None },
         });
     }
-    sum.slowest_us.push(slowest_us);
+    let done: usize = times_us.iter().map(Vec::len).sum();
+    for mut times in times_us {
+        times.sort_by(f64::total_cmp);
+        sum.slowest_us.push(times.last().copied().unwrap_or_default());
+        sum.median_us.push(times.get(times.len().div_ceil(2).saturating_sub(1)).copied().unwrap_or_default());
+    }
     if !complete {
         // A rate over what happened to be there by then would say nothing about the whole.
         sum.stragglers = None;

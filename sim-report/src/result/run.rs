@@ -219,6 +219,9 @@ pub struct TransferResult {
     /// Packets that arrived marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked: Option<u64>,
+    /// The name of its workload, where several were played at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
 }
 
 /// A step of training or inference.

@@ -55,9 +55,16 @@ pub fn collectives_csv(out: impl Write, rows: &[CollectiveResult]) -> Result<(),
 /// # Errors
 /// If writing fails.
 pub fn transfers_csv(out: impl Write, rows: &[TransferResult]) -> Result<(), csv::Error> {
-    let header = ["src", "dst", "bytes", "start_us", "time_us", "GBps", "acked_us", "retransmitted", "marked"];
+    let mut header = vec!["src", "dst", "bytes", "start_us", "time_us", "GBps"];
     // Those over a network of packets have all, others none of the last three.
     let packets = rows.iter().any(|row| row.acked_us.is_some());
+    if packets {
+        header.extend(["acked_us", "retransmitted", "marked"]);
+    }
+    let several = rows.iter().any(|row| row.workload.is_some());
+    if several {
+        header.push("workload");
+    }
     let cells = rows.iter().map(|row| {
         let mut cells = vec![row.src.clone(), row.dst.clone(), row.bytes.to_string()];
         cells.extend([row.start_us, row.time_us, row.rate].map(|number| number.to_string()));
@@ -66,9 +73,12 @@ pub fn transfers_csv(out: impl Write, rows: &[TransferResult]) -> Result<(), csv
             cells.push(row.acked_us.map_or_else(String::new, |us| us.to_string()));
             cells.extend([text(row.retransmitted), text(row.marked)]);
         }
+        if several {
+            cells.push(row.workload.clone().unwrap_or_default());
+        }
         cells
     });
-    write_csv(out, &header[..if packets { 9 } else { 6 }], cells)
+    write_csv(out, &header, cells)
 }
 
 /// Writes links, one per line.
@@ -217,5 +227,9 @@ mod tests {
         let mut out = Vec::new();
         transfers_csv(&mut out, &[]).unwrap();
         assert_eq!(out, b"src,dst,bytes,start_us,time_us,GBps\n");
+        let joined = TransferResult { workload: Some("storage".into()), ..TransferResult::default() };
+        let mut out = Vec::new();
+        transfers_csv(&mut out, &[TransferResult::default(), joined]).unwrap();
+        assert_eq!(out, b"src,dst,bytes,start_us,time_us,GBps,workload\n,,0,0,0,0,\n,,0,0,0,0,storage\n");
     }
 }

@@ -133,23 +133,32 @@ pub fn collectives_text(rows: &[CollectiveResult]) -> String {
 /// Transfers, one per line.
 #[must_use]
 pub fn transfers_text(rows: &[TransferResult]) -> String {
-    let mut table = TextTable::new([
+    let mut columns = vec![
         ("from", Align::Left),
         ("to", Align::Left),
         ("size", Align::Right),
         ("start", Align::Right),
         ("time", Align::Right),
         ("GB/s", Align::Right),
-    ]);
+    ];
+    let several = rows.iter().any(|r| r.workload.is_some());
+    if several {
+        columns.insert(0, ("workload", Align::Left));
+    }
+    let mut table = TextTable::new(columns);
     for r in rows {
-        table.row([
+        let mut cells = vec![
             r.src.clone(),
             r.dst.clone(),
             Bytes::new(r.bytes).to_string(),
             time_text(r.start_us),
             time_text(r.time_us),
             number(r.rate, 4),
-        ]);
+        ];
+        if several {
+            cells.insert(0, r.workload.clone().unwrap_or_default());
+        }
+        table.row(cells);
     }
     table.render()
 }

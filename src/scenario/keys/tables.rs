@@ -314,7 +314,8 @@ pub(crate) static COLLECTIVE: TableSpec = TableSpec {
         key(
             "with_previous",
             Kind::Boolean,
-            "Runs at the same time as the collective before it, size by size, and shares the links with it.",
+            "Runs at the same time as the collective before it, size by size, and shares the links with it. Collectives \
+             don't run with transfers.",
         )
         .default("false"),
         key(
@@ -363,6 +364,13 @@ pub(crate) static TRANSFER: TableSpec = TableSpec {
         key("target", Kind::Device, "Receiver of an incast. Without it, the first."),
         key("shift", Kind::Integer(1, 10_000_000), "Distance of a shift.").default("1"),
         key("start", Kind::Time, "When the transfers of a pattern start.").default("0 us"),
+        key(
+            "with_previous",
+            Kind::Boolean,
+            "Played at the same time as the transfers of the workload before it, from one time 0 on, and shares the links \
+             with them; each keeps its name, class and starts. Transfers don't run with collectives.",
+        )
+        .default("false"),
         VIA_KEY,
         STAGING_KEY,
         CLASS_KEY,
