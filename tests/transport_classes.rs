@@ -369,3 +369,89 @@ class = \"b\"
     assert!(apart[0] < 0.75 * apart[1], "{apart:?}");
     near(alike[0], alike[1], 0.1);
 }
+
+/// Training and storage to one port, workloads of their own.
+const BESIDE: &str = "
+system = \"hgx-h100\"
+nodes = 4
+gpus_per_node = 1
+nics = \"1x400Gb/s\"
+[fabric]
+kind = \"single-switch\"
+link_latency = \"1 us\"
+[transport]
+preset = \"roce-400g\"
+rate_control = \"none\"
+[[transport.class]]
+name = \"train\"
+[[transport.class]]
+name = \"storage\"
+[[workload]]
+name = \"training\"
+kind = \"transfer\"
+list = [{ src = \"node1.nic0\", dst = \"node0.nic0\", bytes = \"16 MiB\" }]
+[[workload]]
+name = \"storage\"
+kind = \"transfer\"
+list = [
+  { src = \"node2.nic0\", dst = \"node0.nic0\", bytes = \"24 MiB\" },
+  { src = \"node3.nic0\", dst = \"node0.nic0\", bytes = \"24 MiB\" },
+]
+";
+
+/// In one class the three messages have a third of the port each, in two the classes have what their turns give them.
+#[test]
+fn workloads_of_transfers_overlap() {
+    let measured = |settings: &[&str]| {
+        let loaded = load(BESIDE, settings).map_err(|faults| format!("{faults:?}")).unwrap();
+        let report = loaded.run().unwrap();
+        let measures = fabricsim::simulate::seeds::measures(&loaded, &report);
+        let names: Vec<&str> = measures.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["slowest of training", "slowest of storage", "median of storage"]);
+        let times: Vec<f64> = report.results.transfers.iter().map(|t| t.time_us).collect();
+        assert_eq!(measures[0].1, times[0]);
+        assert_eq!((measures[1].1, measures[2].1), (times[1].max(times[2]), times[1].min(times[2])));
+        let whose: Vec<Option<String>> = report.results.transfers.iter().map(|t| t.workload.clone()).collect();
+        ([measures[0].1, measures[1].1], whose, report.headline)
+    };
+    let mib = |n: f64| n * 256.0 * 4178.0 / 50_000.0 + 2.5;
+    let (alone, whose, _) = measured(&[]);
+    near(alone[0], mib(16.0), 0.01);
+    near(alone[1], mib(48.0), 0.01);
+    assert_eq!(whose, [None, None, None]);
+    let beside = "workload.1.with_previous=true";
+    let (alike, whose, headline) = measured(&[beside]);
+    near(alike[0], mib(48.0), 0.05);
+    near(alike[1], mib(64.0), 0.01);
+    assert_eq!(whose, [Some("training"), Some("storage"), Some("storage")].map(|name| name.map(str::to_owned)));
+    assert!(headline.starts_with("transfers `training` with transfers `storage`: 3 messages in"), "{headline}");
+    let turns = [("transport.class.0.weight=3", 16.0 * 4.0 / 3.0), ("transport.class.0.priority=1", 16.0)];
+    for (turn, training) in turns {
+        let (apart, ..) = measured(&[beside, "workload.1.class=storage", turn]);
+        near(apart[0], mib(training), 0.01);
+        near(apart[1], mib(64.0), 0.01);
+    }
+    // What starts later than all else ends later; its time counts from its start.
+    let late = ["workload.1.list.0.start=\"5 ms\"", "workload.1.list.1.start=\"5 ms\""];
+    let (late, ..) = measured(&[&late[..], &[beside]].concat());
+    near(late[0], alone[0], 1e-9);
+    near(late[1], alone[1], 1e-9);
+}
+
+#[test]
+fn transfers_run_with_transfers_alone() {
+    let refused = |work: &str, part: &str| {
+        let faults = load(&format!("system = \"hgx-h100\"\n{work}"), &[]).unwrap_err();
+        assert_eq!(faults.list.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::OutOfRange], "{faults:?}");
+        assert!(faults.list[0].message.contains(part) && !faults.list[0].help.is_empty(), "{faults:?}");
+    };
+    let transfers = "[[workload]]\nkind = \"transfer\"\npattern = \"shift\"\nsize = \"1 MiB\"\n";
+    let collective = "[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nsizes = [\"1 MiB\"]\n";
+    let joined = "with_previous = true\n";
+    refused(&format!("{transfers}{joined}"), "there are no transfers before these");
+    refused(&format!("{collective}{transfers}{joined}"), "transfers can't run with the collective before them");
+    refused(&format!("{transfers}{collective}{joined}"), "a collective can't run with the transfers before it");
+    // Faults of the workload before are told alone.
+    let faulty = collective.replace("1 MiB", "x");
+    assert!(!codes(&format!("system = \"hgx-h100\"\n{faulty}{collective}{joined}"), &[]).contains(&Code::OutOfRange));
+}
