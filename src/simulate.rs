@@ -418,6 +418,7 @@ impl Sum {
             };
             let why = match (&outcome.net, outcome.reason) {
                 (Some(net), StopReason::NoProgress) => stalled::why(loaded, net, outcome.ended),
+                (Some(net), StopReason::GaveUp) => stalled::who(loaded, net),
                 _ => String::new(),
             };
             let after = outcome.ended.since(Time::ZERO);

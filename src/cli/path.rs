@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         });
         Failure::of(Exit::Usage, fault.maybe_help(relay))
     })?;
-    let report = path(fabric, &route);
+    let report = path(fabric, &route, loaded.packets.is_some());
     match args.output.format {
         Format::Json => {
             let name = args::shown(scenario.as_ref(), &loaded.scenario);

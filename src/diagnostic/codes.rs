@@ -555,7 +555,8 @@ it goes back although nothing is lost: everything is sent again and again, and a
 "A port was paused, or without credit, for more than half of the run. What waits behind it goes nowhere, whether or not it goes
 where the congestion is: those flows are victims. The message names the port, the root of the congestion and the victims.
 
-Marks and a rate control (`transport.rate_control`) keep queues short, credits with adaptive paths go round, classes keep apart.";
+Marks and a rate control (`transport.rate_control`) keep queues short, credits with adaptive paths go round, classes keep apart. Against
+a pause storm none of that helps: it is named, and `transport.pfc.nic_watchdog` and `transport.pfc.watchdog` end it.";
 
     Dropped = "W117", "a lossless class lost packets",
 "Packets of a class that is to be lossless were dropped: the watchdog gave up on a port, or a headroom overflowed. They were sent

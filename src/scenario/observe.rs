@@ -63,6 +63,15 @@ pub(super) fn observed(root: &View<'_>, fabric: &Fabric, packets: bool, out: &mu
     });
     let flows = named("flows").map(|items| items.iter().flat_map(|item| flows(item, fabric, out)).collect());
     let interval = view.time("interval");
+    if interval == Some(Span::ZERO) {
+        let fault = Diagnostic::new(Code::OutOfRange, "no time between two samples");
+        let place = view.node("interval").map_or(&node.place, |n| &n.place);
+        out.push(
+            fault
+                .at(place.clone(), "more than 0 is expected")
+                .help("interval = \"10 us\", or no `interval` for no samples"),
+        );
+    }
     if interval.is_none() {
         for key in ["links", "flows"] {
             if let Some(node) = view.node(key) {

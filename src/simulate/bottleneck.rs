@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use sim_collectives::{Machine, Plan};
 use sim_core::ids::LinkId;
+use sim_core::net::FlowOutcome;
+use sim_core::net::spec::Paths;
 use sim_core::network::Network;
 use sim_core::outcome::Outcome;
 use sim_core::units::{Span, Time};
@@ -29,9 +31,18 @@ pub(super) fn collective(
     let named = link.as_ref().map(|(name, share)| (name.as_str(), *share));
     let cause = causes::cause(machine.fabric, network.packets(), outcome, Time::ZERO, named);
     let full = [named.map(|(_, share)| share), channels.map(|(share, _)| share)];
+    let all_below = |limit: f64| full.iter().flatten().all(|share| *share < limit);
+    // Where other work shares the network, whose queue pairs those are isn't told.
+    if links.is_none()
+        && all_below(BUSY)
+        && let Some(plan) = network.packets()
+        && let Some(words) = causes::of_all(machine.fabric, plan, outcome)
+    {
+        return words;
+    }
     if let Some(Cause { share, words }) = &cause
         && *share > causes::MOST
-        && full.iter().flatten().all(|share| *share < causes::FULL)
+        && all_below(causes::FULL)
     {
         return words.clone();
     }
@@ -62,27 +73,46 @@ fn channel_share(machine: &Machine<'_>, plan: &Plan, algbw: f64, busbw: f64) -> 
     Some(((moved / f64::from(plan.channels.max(1)) / rate).min(1.0), limit.words))
 }
 
-/// What bounds transfers, of which the first began at `began`: the busiest link if it is full, or busy for more than half of the
-/// time and nothing else holds packets back; else what does, else latency.
-pub(super) fn transfers(fabric: &Fabric, network: &Network, outcome: &Outcome, began: Time) -> String {
-    let link = busiest_since(outcome, began).map(|(id, share)| (fabric.link_name(id), share));
+/// The messages that ended within the last tenth of the time.
+#[derive(Debug, Default)]
+pub(super) struct Last<'a> {
+    /// The links of their routes.
+    pub(super) links: BTreeSet<LinkId>,
+    /// What their queue pairs measured, where packets are played.
+    pub(super) flows: Vec<&'a FlowOutcome>,
+}
+
+/// What bounds transfers, of which the first began at `began`: the busiest link if it is full; else what held the last ones back
+/// for most of their time; else the link if it was busy for more than half of the time, or what held packets back in all, or
+/// latency. The run takes as long as the `last` ones: over packets only links on their way count, where their paths are known.
+pub(super) fn transfers(fabric: &Fabric, network: &Network, outcome: &Outcome, began: Time, last: &Last<'_>) -> String {
+    let known = network.packets().filter(|plan| {
+        let others = plan.others.iter().map(|(flow, _)| flow);
+        core::iter::once(&plan.flow).chain(others).all(|flow| flow.paths == Paths::Pinned)
+    });
+    let among = known.map(|_| &last.links).filter(|links| !links.is_empty());
+    let link = busiest_since(outcome, began, among).map(|(id, share)| (fabric.link_name(id), share));
     let named = link.as_ref().map(|(name, share)| (name.as_str(), *share));
-    let cause = causes::cause(fabric, network.packets(), outcome, began, named);
-    let mostly = cause.as_ref().is_some_and(|cause| cause.share > causes::MOST);
-    match named {
-        Some((name, share)) if share > BUSY && (share > causes::FULL || !mostly) => {
-            format!("{name} {:.0} %", share * 100.0)
-        }
-        _ => cause.map_or_else(|| "latency".to_owned(), |cause| cause.words),
-    }
+    let busy = |limit: f64| {
+        let (name, share) = named.filter(|(_, share)| *share > limit)?;
+        Some(format!("{name} {:.0} %", share * 100.0))
+    };
+    let held = || causes::of_last(fabric, network.packets()?, outcome, &last.flows);
+    let in_all = || causes::cause(fabric, network.packets(), outcome, began, named).map(|cause| cause.words);
+    let found = busy(causes::FULL).or_else(held).or_else(|| busy(BUSY)).or_else(in_all);
+    found.unwrap_or_else(|| "latency".to_owned())
 }
 
 /// The same for the first line: `node0.nic3->leaf3, busy 98 % of the time`, with what is wrong with the link.
-pub(super) fn sentence(fabric: &Fabric, bottleneck: &str) -> String {
+pub(super) fn sentence(fabric: &Fabric, packets: bool, bottleneck: &str) -> String {
     match bottleneck.strip_suffix(" %").and_then(|b| b.rsplit_once(' ')) {
         Some((link, percent)) => {
             let ill = fabric.ailing_links().find(|(id, _)| fabric.link_name(*id) == link);
-            let ill = ill.map_or_else(String::new, |(_, what)| format!(" ({what})"));
+            let what = |(id, what): (LinkId, &str)| {
+                let lossy = packets.then(|| fabric.ailment_over_packets(id)).flatten();
+                format!(" ({})", lossy.unwrap_or_else(|| what.to_owned()))
+            };
+            let ill = ill.map_or_else(String::new, what);
             format!("{link}{ill}, busy {percent} % of the time")
         }
         None => bottleneck.to_owned(),

@@ -1,7 +1,7 @@
 //! What held packets back where no link did: pauses, missing credits, rate controls, windows, grants, timeouts.
 
 use sim_core::net::spec::FlowControlSpec;
-use sim_core::net::{FlowOutcome, NetPlan};
+use sim_core::net::{FlowOutcome, NetOutcome, NetPlan};
 use sim_core::outcome::Outcome;
 use sim_core::units::{Span, Time};
 use sim_report::table::time_text;
@@ -53,7 +53,7 @@ pub(super) fn cause(
     let (plan, net) = (plan?, outcome.net.as_deref()?);
     let mut busy = 0u128;
     let [mut paced, mut windowed, mut held, mut late] = [Held::default(); 4];
-    let rto = plan.flow.timeout.unwrap_or(Span::ZERO);
+    let rto = timeout(plan);
     for flow in net.flows.iter().filter(|flow| flow.busy > Span::ZERO) {
         let FlowOutcome { timeouts, busy: own, .. } = *flow;
         busy += u128::from(own.as_ps());
@@ -90,4 +90,125 @@ pub(super) fn cause(
     let all = all.into_iter().map(|(held, words)| Cause { share: part(held), words });
     // The first of equals.
     all.rev().max_by(|a, b| a.share.total_cmp(&b.share)).filter(|cause| cause.share > SOME)
+}
+
+/// What held one queue pair back, the nearer to the root the earlier: a held port fills windows and lets timers run out, and a
+/// timeout is a time with a full window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Held,
+    Late,
+    Windowed,
+    Paced,
+}
+
+/// For how long one cause held a queue pair back, of how long.
+#[derive(Clone, Copy, Debug)]
+struct Part<'a> {
+    kind: Kind,
+    flow: &'a FlowOutcome,
+    span: Span,
+    whole: Span,
+}
+
+/// The cause that held a queue pair back for more than [`MOST`] of `whole`, without it of the time that it had something under way.
+fn part<'a>(flow: &'a FlowOutcome, rto: Span, whole: Option<Span>) -> Option<Part<'a>> {
+    let whole = whole.unwrap_or(flow.busy);
+    let late = Span::from_ps(rto.as_ps().saturating_mul(flow.timeouts));
+    let all = [
+        (Kind::Held, flow.behind_held),
+        (Kind::Late, late),
+        (Kind::Windowed, flow.windowed),
+        (Kind::Paced, flow.paced),
+    ];
+    let mut all = all.into_iter().map(|(kind, span)| Part { kind, flow, span: span.min(flow.busy), whole });
+    all.find(|part| part.span.as_ps() as f64 > MOST * part.whole.as_ps() as f64)
+}
+
+/// What held most of the flows that ended last back, or the very last one, for most of their time; `None` if nothing did.
+pub(super) fn of_last(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome, last: &[&FlowOutcome]) -> Option<String> {
+    let net = outcome.net.as_deref()?;
+    let mut flows = last.to_vec();
+    flows.sort_by_key(|flow| core::cmp::Reverse(flow.delivered_at));
+    let parts: Vec<Option<Part<'_>>> = flows.iter().map(|flow| part(flow, timeout(plan), None)).collect();
+    let count = |kind: Kind| parts.iter().flatten().filter(|part| part.kind == kind).count();
+    let very_last = parts.first()?.map(|part| part.kind);
+    let most = || {
+        let kinds = [Kind::Held, Kind::Late, Kind::Windowed, Kind::Paced];
+        kinds.into_iter().find(|kind| 2 * count(*kind) >= parts.len())
+    };
+    let kind = very_last.or_else(most)?;
+    let first = parts.iter().flatten().find(|part| part.kind == kind)?;
+    let who = match (count(kind), parts.len()) {
+        (_, 1) => "the last flow".to_owned(),
+        (n, all) if n == all => format!("the {all} last flows"),
+        (n, all) => format!("{n} of the {all} last flows"),
+    };
+    Some(words(fabric, (plan, net), *first, &who, count(kind)))
+}
+
+/// The pauses, missing credits or timeouts that held one queue pair back for most of the whole run, so that all that depends on it
+/// waited; `None` if none did.
+pub(super) fn of_all(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome) -> Option<String> {
+    let net = outcome.net.as_deref()?;
+    let whole = outcome.ended.since(Time::ZERO);
+    let served = net.flows.iter().filter(|flow| flow.busy > Span::ZERO);
+    let parts: Vec<Part<'_>> = served.clone().filter_map(|flow| part(flow, timeout(plan), Some(whole))).collect();
+    let of = |kind: Kind| parts.iter().filter(move |part| part.kind == kind);
+    let kind = [Kind::Held, Kind::Late].into_iter().find(|kind| of(*kind).next().is_some())?;
+    // The first of equals.
+    let longest = of(kind).rev().max_by_key(|part| part.span)?;
+    let n = of(kind).count();
+    Some(words(fabric, (plan, net), *longest, &format!("{n} of {} flows", served.count()), n))
+}
+
+/// A cause in words: whom it held back, and one of them with its times.
+fn words(fabric: &Fabric, (plan, net): (&NetPlan, &NetOutcome), part: Part<'_>, who: &str, count: usize) -> String {
+    let Part { kind, flow, span, whole } = part;
+    let facts = plan.rate.facts();
+    let own_window = plan.flow.window != u64::MAX || !facts.slows_down;
+    let times = |what: &str| format!("{what} {} of {}", time_text(span.as_us()), time_text(whole.as_us()));
+    let cause = match kind {
+        Kind::Held => format!("{} before {who} ({})", holder(fabric, plan, net, span), times("held")),
+        Kind::Late => {
+            let rto = time_text(timeout(plan).as_us());
+            format!("timeouts of {who} ({} of {rto} in {})", flow.timeouts, time_text(whole.as_us()))
+        }
+        Kind::Windowed if facts.asks_for_grants => format!("grants of receivers to {who} ({})", times("waited")),
+        Kind::Windowed if own_window => format!("the window of {who} ({})", times("full")),
+        Kind::Windowed => format!("rate control of {who} ({})", times("window full")),
+        Kind::Paced if facts.slows_down => format!("rate control of {who} ({})", times("paced")),
+        Kind::Paced => format!("the set rate of {who} ({})", times("paced")),
+    };
+    let first = if count > 1 { "first " } else { "" };
+    format!("{cause}, {first}{}", ends(fabric, plan, net, flow))
+}
+
+/// What holds ports: a pause storm, if its port was held for at least half as long as the flow was; else pauses or credits.
+fn holder(fabric: &Fabric, plan: &NetPlan, net: &NetOutcome, span: Span) -> String {
+    let held = |link| {
+        let port = plan.links.binary_search(link).ok().and_then(|port| net.ports.get(port));
+        port.and_then(|classes| classes.iter().map(|class| class.held).max()).unwrap_or(Span::ZERO)
+    };
+    let storms = fabric.pause_storms().iter().map(|(link, _)| (link, held(link)));
+    match storms.rev().max_by_key(|(_, held)| *held).filter(|(_, held)| held.as_ps() >= span.as_ps() / 2) {
+        Some((link, _)) => format!("a pause storm on {}", fabric.link_name(*link)),
+        None if matches!(plan.spec.flow_control, FlowControlSpec::Shared(_)) => "pauses".to_owned(),
+        None => "missing credits".to_owned(),
+    }
+}
+
+/// The NICs at the ends of a queue pair.
+fn ends(fabric: &Fabric, plan: &NetPlan, net: &NetOutcome, flow: &FlowOutcome) -> String {
+    let route = net.routes.get(flow.qp as usize).map_or(&[][..], Vec::as_slice);
+    let link = |port: Option<&u32>| port.and_then(|port| plan.links.get(*port as usize)).map(|id| fabric.link(*id));
+    let [from, to] = [link(route.first()).map(|link| link.from), link(route.last()).map(|link| link.to)]
+        .map(|end| end.map_or("?", |id| fabric.device(id).name.as_str()));
+    format!("{from}->{to}")
+}
+
+/// After how long senders go back; zero if none does.
+fn timeout(plan: &NetPlan) -> Span {
+    let others = plan.others.iter().map(|(flow, _)| flow);
+    core::iter::once(&plan.flow).chain(others).find_map(|flow| flow.timeout).unwrap_or(Span::ZERO)
 }

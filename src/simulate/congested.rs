@@ -1,5 +1,8 @@
 //! What a run over packets showed of its transport: ports that were held, losses that should not be, controls at their limit.
 
+use sim_core::ids::LinkId;
+use sim_core::units::Span;
+
 use super::transport::Sums;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::{Loaded, Packets};
@@ -13,15 +16,39 @@ const MARKED: f64 = 0.9;
 pub(super) fn findings(loaded: &Loaded, sums: &Sums) -> Vec<Diagnostic> {
     let Some(packets) = &loaded.packets else { return Vec::new() };
     let mut list = Vec::new();
-    list.extend(victims(sums).or_else(|| held(loaded, packets, sums)));
+    list.extend(beyond(packets, sums));
+    list.extend(victims(loaded, sums).or_else(|| held(loaded, packets, sums)));
     list.extend(lost(sums));
     list.extend(at_the_limit(packets, sums));
     list.extend(too_coarse(packets, sums));
     list
 }
 
+/// A window of counts and samples that begins when all is over.
+fn beyond(packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
+    let (from, ended) = (packets.observed.from, sums.longest);
+    (ended > Span::ZERO && from >= ended).then(|| {
+        let message = format!("nothing was observed: `observe.from` is {from}, and the end was at {ended}");
+        Diagnostic::new(Code::NoEffect, message).help("depths of queues and samples are those of the window alone")
+    })
+}
+
+/// What to do about a pause storm that is `root`, or any if that isn't known; `None` if no storm held its port.
+fn storm(loaded: &Loaded, sums: &Sums, root: Option<&str>) -> Option<String> {
+    let fabric = &loaded.fabric;
+    let held = |link: &LinkId| sums.port(*link).is_some_and(|port| port.held > Span::ZERO);
+    let storms = fabric.pause_storms().iter().filter(|(link, _)| held(link));
+    let name = storms.map(|(link, _)| fabric.link_name(*link)).find(|name| root.is_none_or(|root| root == name))?;
+    let after = if sums.paused() {
+        ": `transport.pfc.nic_watchdog` ends it, `transport.pfc.watchdog` drops what waits for it"
+    } else {
+        ""
+    };
+    Some(format!("a pause storm holds {name}, and no rate control helps against that{after}"))
+}
+
 /// Flows that waited for congestion elsewhere.
-fn victims(sums: &Sums) -> Option<Diagnostic> {
+fn victims(loaded: &Loaded, sums: &Sums) -> Option<Diagnostic> {
     let (first, all) = sums.victim()?;
     let flows = crate::diagnostic::counted(all, "flow");
     let root = first.root.as_ref().map_or_else(String::new, |root| format!("; the congestion began at {root}"));
@@ -31,9 +58,9 @@ fn victims(sums: &Sums) -> Option<Diagnostic> {
         first.to,
         (first.share * 100.0).min(100.0)
     );
-    Some(
-        Diagnostic::new(Code::PortHeld, message).help("marks and a rate control keep queues short, classes keep apart"),
-    )
+    let usual = || "marks and a rate control keep queues short, classes keep apart".to_owned();
+    let help = storm(loaded, sums, first.root.as_deref()).unwrap_or_else(usual);
+    Some(Diagnostic::new(Code::PortHeld, message).help(help))
 }
 
 /// A port of a switch: a NIC's own is held by any incast.
@@ -43,11 +70,12 @@ fn held(loaded: &Loaded, packets: &Packets, sums: &Sums) -> Option<Diagnostic> {
     let (link, share) = sums.held_longest(of_switch).filter(|(_, share)| *share > HELD)?;
     let what = if sums.paused() { "paused" } else { "without credits" };
     let message = format!("{} was {what} for {:.0} % of the time", fabric.link_name(link), share * 100.0);
-    let help = if packets.ways.iter().all(|way| !way.rate.facts().slows_down) {
+    let usual = if packets.ways.iter().all(|way| !way.rate.facts().slows_down) {
         "what waits there goes nowhere, wherever it is bound for; marks and a rate control keep queues short"
     } else {
         "what waits there goes nowhere, wherever it is bound for; look at the port behind it with the deepest queue"
     };
+    let help = storm(loaded, sums, None).unwrap_or_else(|| usual.to_owned());
     Some(Diagnostic::new(Code::PortHeld, message).help(help))
 }
 

@@ -109,9 +109,8 @@ pub(super) fn busiest(outcome: &Outcome, among: Option<&BTreeSet<LinkId>>) -> Op
     (link.busy > Span::ZERO).then(|| (id, share(link.busy, outcome.ended.since(Time::ZERO))))
 }
 
-/// The link that was busy longest, with its share of the time since the work began.
-pub(super) fn busiest_since(outcome: &Outcome, began: Time) -> Option<(LinkId, f64)> {
-    let (index, link) = outcome.links.iter().enumerate().rev().max_by_key(|(_, link)| link.busy)?;
-    (link.busy > Span::ZERO)
-        .then(|| (LinkId::new(index), share(link.busy, outcome.ended.since(began.min(outcome.ended)))))
+/// The same, with its share of the time since the work began.
+pub(super) fn busiest_since(outcome: &Outcome, began: Time, among: Option<&BTreeSet<LinkId>>) -> Option<(LinkId, f64)> {
+    let (id, _) = busiest(outcome, among)?;
+    Some((id, share(outcome.links[id.index()].busy, outcome.ended.since(began.min(outcome.ended)))))
 }

@@ -1,4 +1,4 @@
-//! Why nothing new arrives any more, in words.
+//! Why nothing new arrives any more, and who gave up, in words.
 
 use sim_core::net::NetOutcome;
 use sim_core::net::spec::Recovery;
@@ -43,6 +43,23 @@ pub(super) fn why(loaded: &Loaded, net: &NetOutcome, ended: Time) -> String {
         (0, None) => String::new(),
         (again, _) => format!(": {} sent again in vain, recovery is {word}", packets_of(again)),
     }
+}
+
+/// The first queue pair that gave up, by its NICs, to be added to where the run ended; empty if none did.
+pub(super) fn who(loaded: &Loaded, net: &NetOutcome) -> String {
+    let fabric = &loaded.fabric;
+    let links = fabric.places().map(|places| places.links).unwrap_or_default();
+    let link = |port: Option<&u32>| Some(fabric.link(links.get(*port? as usize)?.link));
+    let name = |id| fabric.device(id).name.as_str();
+    let first = net.flows.iter().find(|flow| flow.failed);
+    let ends = first.and_then(|flow| {
+        let route = net.routes.get(flow.qp as usize)?;
+        Some((flow, name(link(route.first())?.from), name(link(route.last())?.to)))
+    });
+    ends.map_or_else(String::new, |(flow, from, to)| {
+        let timeouts = crate::diagnostic::counted(flow.timeouts, "timeout");
+        format!(": {from}->{to} heard nothing after all its retries ({timeouts})")
+    })
 }
 
 fn packets_of(count: u64) -> String {

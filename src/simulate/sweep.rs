@@ -218,7 +218,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
     if let Some(row) = largest
         && (sum.headline.is_empty() || row.bytes > 0)
     {
-        sum.headline = headline(&machine, &row) + &held;
+        sum.headline = headline(&machine, world.loaded.packets.is_some(), &row) + &held;
         sum.stragglers = bottleneck::stragglers(&machine).map(|who| (at, who));
         sum.headline_us = row.time_us;
     }
@@ -226,7 +226,7 @@ pub(super) fn play(world: &mut World<'_>, collective: &Collective, sum: &mut Sum
 }
 
 /// The largest size in a sentence.
-fn headline(machine: &Machine<'_>, row: &CollectiveResult) -> String {
+fn headline(machine: &Machine<'_>, packets: bool, row: &CollectiveResult) -> String {
     format!(
         "{} of {} on {} ranks: {}, {:.1} GB/s busbw. Bottleneck: {}. {}/{}, {} channels.",
         row.op,
@@ -234,7 +234,7 @@ fn headline(machine: &Machine<'_>, row: &CollectiveResult) -> String {
         machine.ranks(),
         time_text(row.time_us),
         row.busbw,
-        bottleneck::sentence(machine.fabric, &row.bottleneck),
+        bottleneck::sentence(machine.fabric, packets, &row.bottleneck),
         row.algorithm,
         row.protocol,
         row.channels

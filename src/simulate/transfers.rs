@@ -8,6 +8,7 @@ use sim_report::result::TransferResult;
 use sim_report::table::time_text;
 use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice};
 
+use super::bottleneck::Last;
 use super::{RunError, Sum, World, bottleneck};
 use crate::scenario::{Transfer, Transfers};
 
@@ -83,10 +84,6 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
         }
     }
     let told = told(fabric, &messages, &owners, list.len(), &executed.outcome);
-    if let Some(at) = told.iter().position(|told| told.is_some_and(|told| told.failed)) {
-        let [src, dst] = [list[at].src, list[at].dst].map(|id| fabric.device(id).name.as_str());
-        sum.stopped_at += &format!(": {src} to {dst} heard nothing after all its retries");
-    }
     let arrived = latest.iter().zip(&left).map(|(&ended, &left)| (left == 0).then_some(ended));
     let (mut bytes, mut first, mut last) = (0u128, Time::MAX, Time::ZERO);
     let mut times_us: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
@@ -125,7 +122,9 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
         sum.headline = format!("{what}: {done} of {}, stopped at {}.", count(list.len()), time_text(after.as_us()));
     } else if bytes > 0 {
         let us = last.since(first).as_us();
-        let mut limit = bottleneck::transfers(fabric, world.network, &executed.outcome, began);
+        let ends = executed.nodes.iter().flat_map(|node| &node.parts).map(|part| (part.index, part.ended));
+        let late = last_ones(fabric, &messages, ends, &executed.outcome, began);
+        let mut limit = bottleneck::transfers(fabric, world.network, &executed.outcome, began, &late);
         // A processor that copies by itself is slower than any link.
         if limit == "latency" && copied_us > us / 2.0 {
             "the CPU's copy rate".clone_into(&mut limit);
@@ -137,7 +136,7 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
             count(list.len()),
             time_text(us),
             bytes as f64 / us.max(1e-6) / 1e3,
-            bottleneck::sentence(fabric, &limit),
+            bottleneck::sentence(fabric, world.loaded.packets.is_some(), &limit),
             bottleneck::held(fabric, &executed.outcome),
             bottleneck::late(fabric, list.iter().map(|t| starter(fabric, t)))
         );
@@ -152,7 +151,6 @@ struct Told {
     acked: Option<Time>,
     resent: u64,
     marked: u64,
-    failed: bool,
 }
 
 /// Per transfer what its queue pairs measured; `None` where it had none. Queue pairs are numbered in the order of the messages
@@ -166,18 +164,50 @@ fn told(
 ) -> Vec<Option<Told>> {
     let mut all: Vec<Option<Told>> = vec![None; transfers];
     let Some(net) = &outcome.net else { return all };
-    let crosses = |m: &Message| m.bytes > Bytes::ZERO && m.route.iter().any(|id| fabric.link(*id).class.is_network());
-    let over = messages.iter().zip(owners).filter(|(message, _)| crosses(message));
+    let over = messages.iter().zip(owners).filter(|(message, _)| crosses(fabric, message));
     for ((_, owner), flow) in over.zip(&net.flows) {
-        let sum = all[*owner].get_or_insert(Told { acked: Some(Time::ZERO), resent: 0, marked: 0, failed: false });
+        let sum = all[*owner].get_or_insert(Told { acked: Some(Time::ZERO), resent: 0, marked: 0 });
         // No acknowledgement comes at the very start.
         let acked = (flow.acked_at > Time::ZERO).then_some(flow.acked_at);
         sum.acked = sum.acked.zip(acked).map(|(a, b)| a.max(b));
         sum.resent += flow.resent;
         sum.marked += flow.marked;
-        sum.failed |= flow.failed;
     }
     all
+}
+
+/// Whether a queue pair carries a message.
+fn crosses(fabric: &Fabric, message: &Message) -> bool {
+    message.bytes > Bytes::ZERO && message.route.iter().any(|id| fabric.link(*id).class.is_network())
+}
+
+/// The messages that ended within the last tenth of the time since `began`; `ends` are those of the messages by their numbers.
+fn last_ones<'a>(
+    fabric: &Fabric,
+    messages: &[Message],
+    ends: impl Iterator<Item = (u32, Time)> + Clone,
+    outcome: &'a Outcome,
+    began: Time,
+) -> Last<'a> {
+    let end = ends.clone().map(|(_, ended)| ended).max().unwrap_or(began);
+    let time = end.since(began.min(end)).as_ps();
+    let mut late = vec![false; messages.len()];
+    for (index, ended) in ends {
+        if let Some(late) = late.get_mut(index as usize) {
+            *late = end.since(ended).as_ps() <= time / 10;
+        }
+    }
+    let flows = outcome.net.as_deref().map_or(&[][..], |net| net.flows.as_slice());
+    let mut next = flows.iter();
+    let mut last = Last::default();
+    for (message, late) in messages.iter().zip(late) {
+        let flow = if crosses(fabric, message) { next.next() } else { None };
+        if late {
+            last.links.extend(&message.route);
+            last.flows.extend(flow);
+        }
+    }
+    last
 }
 
 /// The device that starts a transfer: its source if that is a GPU, else its destination.

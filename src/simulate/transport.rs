@@ -244,8 +244,9 @@ pub(super) struct Sums {
     paused: bool,
     /// Packets that arrived marked, of those that arrived.
     marked: (u64, u64),
-    /// Simulated time in all.
+    /// Simulated time in all, and of the longest simulation.
     time: Span,
+    pub(super) longest: Span,
     pub(super) recorder: Recorder,
     /// Depths of queues count for a part of the time only; histograms were asked for.
     pub(super) window: bool,
@@ -272,7 +273,9 @@ impl Sums {
         let fabric = &loaded.fabric;
         self.recorder.add(what, (fabric, packets), (outcome, net), began);
         let mut totals = totals(net);
-        self.time += outcome.ended.since(Time::ZERO);
+        let ended = outcome.ended.since(Time::ZERO);
+        self.time += ended;
+        self.longest = self.longest.max(ended);
         if self.grain.is_none_or(|(grain, _)| net.grain < grain) {
             self.grain = Some((net.grain, net.alone));
         }

@@ -23,7 +23,7 @@ pub fn queues_chart(series: &SeriesResult, title: &str) -> Result<String, PlotEr
     chart(title, "queue", "queue, KB on the wire", lines.collect())
 }
 
-/// The rate of the queue pairs that moved most over time.
+/// The rate of the queue pairs whose data came last over time.
 ///
 /// # Errors
 /// If nothing arrived.

@@ -154,7 +154,7 @@ pub struct FlowSeries {
 
 impl SeriesResult {
     /// The same with at most so many instants, links and flows: every so manieth instant, the links of the deepest queues, the
-    /// flows that moved most; in order of name as they were.
+    /// flows whose data came last, of those that end alike the ones that moved most; in order of name as they were.
     #[must_use]
     pub fn cut(&self, instants: usize, most: usize) -> Self {
         let step = self.time_us.len().div_ceil(instants.max(1)).max(1);
@@ -163,7 +163,10 @@ impl SeriesResult {
             let peak = link.queue_bytes.iter().max().copied().unwrap_or(0);
             (peak, (link.rate.iter().sum::<f64>() * 1e3) as u64)
         });
-        let flows = largest(&self.flows, most, |flow| ((flow.rate.iter().sum::<f64>() * 1e3) as u64, 0));
+        let flows = largest(&self.flows, most, |flow| {
+            let ended = flow.rate.iter().rposition(|rate| *rate > 0.0).map_or(0, |at| at as u64 + 1);
+            (ended, (flow.rate.iter().sum::<f64>() * 1e3) as u64)
+        });
         let left_out = self.left_out + (self.links.len() - links.len() + self.flows.len() - flows.len()) as u64;
         Self {
             run: self.run.clone(),

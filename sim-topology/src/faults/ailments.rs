@@ -113,6 +113,23 @@ impl Fabric {
         self.ailments.notes.get(&link).map(String::as_str)
     }
 
+    /// What is wrong with a link that loses packets, where packets are played: they are lost one by one, and its rate stays as it
+    /// is without what stands for losses; `None` for one that loses none.
+    #[must_use]
+    pub fn ailment_over_packets(&self, link: LinkId) -> Option<String> {
+        let lossy = self.losses_of(link)?;
+        let own = self.link(link);
+        let (rate, _) = lossy.without(own.rate, own.latency);
+        // Three digits are enough; smaller ones than a millionth of a per cent would be a row of zeros.
+        let percent = lossy.loss * 100.0;
+        let digits = (2.0 - percent.max(1e-9).log10().floor()).clamp(0.0, 12.0) as usize;
+        let mut percent = format!("{percent:.digits$}");
+        if percent.contains('.') {
+            percent.truncate(percent.trim_end_matches('0').trim_end_matches('.').len());
+        }
+        Some(format!("{:.1} GB/s, {percent} % of the packets are lost", rate.as_gbyte()))
+    }
+
     /// All links with something wrong that carry data, in order, with what it is.
     pub fn ailing_links(&self) -> impl Iterator<Item = (LinkId, &str)> {
         self.ailments.notes.iter().map(|(link, note)| (*link, note.as_str()))

@@ -50,18 +50,26 @@ pub struct PathReport {
     pub notes: Vec<String>,
 }
 
-/// Reports on `route`, hop by hop.
+/// Reports on `route`, hop by hop. Where `packets` are played, links that lose some keep their rate and latency.
 ///
 /// # Panics
 /// If the route is of another fabric.
 #[must_use]
-pub fn path(fabric: &Fabric, route: &Route) -> PathReport {
+pub fn path(fabric: &Fabric, route: &Route, packets: bool) -> PathReport {
+    let link_of = |id| {
+        let mut link = *fabric.link(id);
+        if let Some(lossy) = fabric.losses_of(id).filter(|_| packets) {
+            (link.rate, link.latency) = lossy.without(link.rate, link.latency);
+        }
+        link
+    };
     let mut slowest = None;
     let mut least = f64::INFINITY;
     let mut bandwidth = f64::INFINITY;
     let mut hops = Vec::with_capacity(route.links.len());
     for &id in &route.links {
-        let link = fabric.link(id);
+        let link = link_of(id);
+        let lossy = packets.then(|| fabric.ailment_over_packets(id)).flatten();
         let effective = link.goodput(fabric.mtu()).as_gbyte();
         bandwidth = bandwidth.min(link.rate.as_gbyte());
         if effective < least {
@@ -75,11 +83,11 @@ pub fn path(fabric: &Fabric, route: &Route) -> PathReport {
             latency_ns: link.latency.as_ns(),
             bandwidth_gbyte: link.rate.as_gbyte(),
             effective_gbyte: effective,
-            fault: fabric.ailment_of(id).map(str::to_owned),
+            fault: lossy.or_else(|| fabric.ailment_of(id).map(str::to_owned)),
         });
     }
     let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
-    let latency: sim_core::units::Span = route.links.iter().map(|&id| fabric.link(id).latency).sum();
+    let latency: sim_core::units::Span = route.links.iter().map(|&id| link_of(id).latency).sum();
     PathReport {
         kind: route.kind,
         latency_ns: latency.as_ns(),

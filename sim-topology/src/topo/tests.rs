@@ -175,7 +175,7 @@ fn bill_of_nodes_that_are_no_system() {
 fn path_names_its_bottleneck() {
     let fabric = cluster("hgx-h100", 2);
     let (a, b) = (fabric.gpus()[0], fabric.gpus()[8]);
-    let report = path(&fabric, &fabric.route(&RouteRequest::auto(a, b)).unwrap());
+    let report = path(&fabric, &fabric.route(&RouteRequest::auto(a, b)).unwrap(), false);
     assert_eq!(report.hops.len(), 6);
     assert_eq!(report.bottleneck.as_deref(), Some("node0.nic0->leaf0"));
     assert_eq!(report.bandwidth_gbyte, 50.0);
@@ -184,7 +184,7 @@ fn path_names_its_bottleneck() {
     let sum: f64 = report.hops.iter().map(|h| h.latency_ns).sum();
     assert!((report.latency_ns - sum).abs() < 1e-6);
     let inside = fabric.route(&RouteRequest::auto(a, fabric.gpus()[7]).via(Via::NoNvlink)).unwrap();
-    let classes: Vec<&str> = path(&fabric, &inside).hops.iter().map(|h| h.class).collect();
+    let classes: Vec<&str> = path(&fabric, &inside, false).hops.iter().map(|h| h.class).collect();
     assert_eq!(classes, ["pcie", "pcie", "peer", "socket-link", "peer", "pcie", "pcie"]);
 }
 
