@@ -292,13 +292,17 @@ fn the_bottleneck_is_what_holds_packets_back() {
     };
     says(PAIR, &[], "node0.nic0->leaf0, busy 9");
     let far = "fabric.link_latency=\"10 us\"";
-    says(PAIR, &[far, "transport.window=\"16 KiB\""], "the window of 1 flow (busiest: node0.nic0->leaf0, 3");
+    says(PAIR, &[far, "transport.window=\"16 KiB\""], "the window of the last flow (full ");
     let grants = ["transport.rate_control=receiver", "transport.receiver.budget=\"16 KiB\"", far];
-    says(PAIR, &grants, "grants of receivers to 1 flow");
+    says(PAIR, &grants, "grants of receivers to the last flow (waited ");
     let lost = "fault=[{ kind = \"degraded\", target = \"node0.nic0->leaf0\", packet_loss = 0.01 }]";
-    says(PAIR, &[lost, "workload.0.list.0.bytes=\"20 MB\"", "transport.recovery=selective"], "timeouts of 1 flow (");
+    says(
+        PAIR,
+        &[lost, "workload.0.list.0.bytes=\"20 MB\"", "transport.recovery=selective"],
+        "timeouts of the last flow (",
+    );
     let storm = "fault=[{ kind = \"pause-storm\", target = \"node3.nic0\", until = \"3 ms\" }]";
-    says(LEAVES, &["transport.buffer.size=\"2 MB\"", storm], "pauses (");
+    says(LEAVES, &["transport.buffer.size=\"2 MB\"", storm], "a pause storm on leaf1->node3.nic0 before ");
     let slow =
         ["transport.rate_control=dcqcn", "workload.0.list.0.bytes=\"16 MiB\"", "workload.0.list.1.dst=node3.nic0"];
     says(
@@ -306,6 +310,88 @@ fn the_bottleneck_is_what_holds_packets_back() {
         &[&slow[..], &["transport.ecn.kmin=\"4 KB\"", "transport.ecn.kmax=\"8 KB\""]].concat(),
         "rate control of ",
     );
+}
+
+/// A run takes as long as its last flows: a busy link that is not on their way is not why.
+#[test]
+fn the_bottleneck_is_that_of_the_last_flows() {
+    let text = "
+system = \"hgx-h100\"
+nodes = 6
+gpus_per_node = 1
+nics = \"1x100Gb/s\"
+[fabric]
+kind = \"single-switch\"
+link_latency = \"10 us\"
+[transport]
+preset = \"roce-100g\"
+rate_control = \"none\"
+[[workload]]
+kind = \"transfer\"
+list = [
+  { src = \"node0.nic0\", dst = \"node1.nic0\", bytes = \"7 MB\" },
+  { src = \"node2.nic0\", dst = \"node3.nic0\", bytes = \"1 MB\" },
+  { src = \"node4.nic0\", dst = \"node5.nic0\", bytes = \"1 MB\" },
+]
+";
+    // A window of 64 KiB in about 52 us: 1.3 GB/s, for 800 us. The link of the first is busy for 70 % of that at most.
+    let windows = "transport.window=\"64 KiB\"";
+    let report = play(text, &[windows, "workload.0.list.0.bytes=\"200 KB\""]);
+    let words = "Bottleneck: the window of the 2 last flows (full ";
+    assert!(report.headline.contains(words), "{}", report.headline);
+    assert!(report.headline.contains("), first node"), "{}", report.headline);
+    // With losses of one of them: the first is busy for most of the time, the last one waits for its timer.
+    let lossy = "fault=[{ kind = \"degraded\", target = \"node2.nic0->leaf0\", packet_loss = 0.05 }]";
+    let report = play(text, &[lossy, "transport.rto=\"1 ms\"", "transport.recovery=selective", "seed=3"]);
+    let bytes = |name: &str| report.results.links.iter().find(|link| link.link == name).unwrap().bytes;
+    assert!(bytes("node0.nic0->leaf0") > 4 * bytes("node2.nic0->leaf0"));
+    assert!(
+        report.headline.contains("timeouts of the last flow (") && report.headline.contains("node2.nic0->node3.nic0")
+    );
+}
+
+/// All ranks of a collective wait for the one that is held.
+#[test]
+fn a_storm_is_named_for_collectives() {
+    let text = LEAVES.split("[[workload]]").next().unwrap().to_owned()
+        + "[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\nsizes = [\"1 MiB\"]\n";
+    let storm = "fault=[{ kind = \"pause-storm\", target = \"node3.nic0\", from = \"100 us\", until = \"4 ms\" }]";
+    let report = play(&text, &[storm]);
+    assert!(report.headline.contains("Bottleneck: a pause storm on leaf1->node3.nic0 before "), "{}", report.headline);
+    assert!(!play(&text, &[]).headline.contains("storm"));
+    // Marks and rate controls are no help.
+    let findings = play(LEAVES, &["transport.buffer.size=\"2 MB\"", &storm.replace("4 ms", "3 ms")]).findings;
+    let held = findings.iter().find(|finding| finding.code == Code::PortHeld).unwrap();
+    assert!(format!("{held:?}").contains("a pause storm holds leaf1->node3.nic0"), "{held:?}");
+}
+
+/// Where packets are played, what a link loses is lost one by one, and its rate is its own.
+#[test]
+fn lossy_links_keep_their_rate_over_packets() {
+    let lossy = "fault=[{ kind = \"degraded\", target = \"node0.nic0->leaf0\", packet_loss = 0.001 }]";
+    let report = play(PAIR, &[lossy, "transport.rto=\"30 us\"", "transport.recovery=selective"]);
+    let words = "node0.nic0->leaf0 (12.5 GB/s, 0.1 % of the packets are lost), busy";
+    assert!(report.headline.contains(words), "{}", report.headline);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("p.toml"),
+        PAIR.to_owned() + "[[fault]]\n" + "kind = \"degraded\"\ntarget = \"node0.nic0->leaf0\"\npacket_loss = 0.001\n",
+    )
+    .unwrap();
+    let path = fabricsim_in(dir.path(), &["path", "p.toml", "node0.nic0", "node1.nic0"]);
+    assert!(path.out.contains("12.5 GB/s one way") && path.out.contains("0.1 % of the packets are lost"), "{path:?}");
+}
+
+#[test]
+fn samples_that_cannot_be_are_refused_and_windows_after_the_end_told() {
+    let ran = fabricsim(&["run", "scenarios/incast-roce.toml", "--series", "0us"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("no time between two samples"), "{}", ran.err);
+    let told = |from: &str| {
+        let report = play(PAIR, &[&format!("observe.from=\"{from}\"")]);
+        report.findings.iter().any(|finding| finding.message.contains("nothing was observed"))
+    };
+    assert!(told("1 s") && !told("10 us"));
 }
 
 /// What follows from the fabric (windows, thresholds) doesn't collapse because a NIC is dead, and what the death costs is told against

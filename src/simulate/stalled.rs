@@ -58,7 +58,7 @@ pub(super) fn who(loaded: &Loaded, net: &NetOutcome) -> String {
     });
     ends.map_or_else(String::new, |(flow, from, to)| {
         let timeouts = crate::diagnostic::counted(flow.timeouts, "timeout");
-        format!(": {from}->{to} heard nothing after all its retries ({timeouts})")
+        format!(": {from} to {to} heard nothing after all its retries ({timeouts})")
     })
 }
 
