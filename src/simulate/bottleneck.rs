@@ -23,7 +23,7 @@ pub(super) fn collective(
     machine: &Machine<'_>,
     (plan, network): (&Plan, &Network),
     outcome: &Outcome,
-    (algbw, busbw): (f64, f64),
+    (time_us, algbw, busbw): (f64, f64, f64),
     links: Option<&BTreeSet<LinkId>>,
 ) -> String {
     let channels = channel_share(machine, plan, algbw, busbw);
@@ -36,7 +36,7 @@ pub(super) fn collective(
     if links.is_none()
         && all_below(BUSY)
         && let Some(plan) = network.packets()
-        && let Some(words) = causes::of_all(machine.fabric, plan, outcome)
+        && let Some(words) = causes::of_all(machine.fabric, plan, outcome, Span::from_ps((time_us * 1e6) as u64))
     {
         return words;
     }

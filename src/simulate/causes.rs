@@ -148,8 +148,9 @@ pub(super) fn of_last(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome, last: 
 }
 
 /// The pauses, missing credits or timeouts that held one queue pair back for most of the whole run, so that all that depends on it
-/// waited; `None` if none did.
-pub(super) fn of_all(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome) -> Option<String> {
+/// waited; `None` if none did. A warm call and two that take `time` each, as the mean over ranks, are played: where less than half
+/// of it fits into these two it was in the warm one, which doesn't count.
+pub(super) fn of_all(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome, time: Span) -> Option<String> {
     let net = outcome.net.as_deref()?;
     let whole = outcome.ended.since(Time::ZERO);
     let served = net.flows.iter().filter(|flow| flow.busy > Span::ZERO);
@@ -159,6 +160,9 @@ pub(super) fn of_all(fabric: &Fabric, plan: &NetPlan, outcome: &Outcome) -> Opti
     // The first of equals.
     let longest = of(kind).rev().max_by_key(|part| part.span)?;
     let n = of(kind).count();
+    if longest.span.as_ps() > time.as_ps().saturating_mul(4) {
+        return None;
+    }
     Some(words(fabric, (plan, net), *longest, &format!("{n} of {} flows", served.count()), n))
 }
 
@@ -167,9 +171,14 @@ fn words(fabric: &Fabric, (plan, net): (&NetPlan, &NetOutcome), part: Part<'_>, 
     let Part { kind, flow, span, whole } = part;
     let facts = plan.rate.facts();
     let own_window = plan.flow.window != u64::MAX || !facts.slows_down;
-    let times = |what: &str| format!("{what} {} of {}", time_text(span.as_us()), time_text(whole.as_us()));
+    let for_so_long =
+        |what: &str, span: Span| format!("{what} {} of {}", time_text(span.as_us()), time_text(whole.as_us()));
+    let times = |what: &str| for_so_long(what, span);
     let cause = match kind {
-        Kind::Held => format!("{} before {who} ({})", holder(fabric, plan, net, span), times("held")),
+        Kind::Held => {
+            let (holder, held) = holder(fabric, plan, net, span);
+            format!("{holder} before {who} ({})", for_so_long("held", held))
+        }
         Kind::Late => {
             let rto = time_text(timeout(plan).as_us());
             format!("timeouts of {who} ({} of {rto} in {})", flow.timeouts, time_text(whole.as_us()))
@@ -184,17 +193,18 @@ fn words(fabric: &Fabric, (plan, net): (&NetPlan, &NetOutcome), part: Part<'_>, 
     format!("{cause}, {first}{}", ends(fabric, plan, net, flow))
 }
 
-/// What holds ports: a pause storm, if its port was held for at least half as long as the flow was; else pauses or credits.
-fn holder(fabric: &Fabric, plan: &NetPlan, net: &NetOutcome, span: Span) -> String {
+/// What held a flow for `span`, a sum over ports, and for how long: a pause storm, if its port was held for at least half of that;
+/// else pauses or credits.
+fn holder(fabric: &Fabric, plan: &NetPlan, net: &NetOutcome, span: Span) -> (String, Span) {
     let held = |link| {
         let port = plan.links.binary_search(link).ok().and_then(|port| net.ports.get(port));
         port.and_then(|classes| classes.iter().map(|class| class.held).max()).unwrap_or(Span::ZERO)
     };
     let storms = fabric.pause_storms().iter().map(|(link, _)| (link, held(link)));
     match storms.rev().max_by_key(|(_, held)| *held).filter(|(_, held)| held.as_ps() >= span.as_ps() / 2) {
-        Some((link, _)) => format!("a pause storm on {}", fabric.link_name(*link)),
-        None if matches!(plan.spec.flow_control, FlowControlSpec::Shared(_)) => "pauses".to_owned(),
-        None => "missing credits".to_owned(),
+        Some((link, held)) => (format!("a pause storm on {}", fabric.link_name(*link)), held.min(span)),
+        None if matches!(plan.spec.flow_control, FlowControlSpec::Shared(_)) => ("pauses".to_owned(), span),
+        None => ("missing credits".to_owned(), span),
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) fn row(
         time_us,
         algbw,
         busbw,
-        bottleneck: bottleneck::collective(machine, (plan, network), outcome, (algbw, busbw), links),
+        bottleneck: bottleneck::collective(machine, (plan, network), outcome, (time_us, algbw, busbw), links),
         low_us: None,
         high_us: None,
         kind: None,
