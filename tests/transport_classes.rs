@@ -104,6 +104,9 @@ fn lossy_and_lossless_share_a_switch() {
     let again: Vec<bool> = report.results.transfers.iter().map(|t| t.retransmitted.unwrap() > 0).collect();
     assert!(!again[0] && !again[1] && again[2], "{again:?}");
     assert_eq!(transport.totals.headroom_drops, 0);
+    // What took the time is told of the last flows, not of all.
+    let rare = play(TWO, &[&settings[..3], &["transport.rto=\"67 ms\""]].concat());
+    assert!(rare.headline.contains("Bottleneck: timeouts of the 2 last flows (1 of 67 ms in 67"), "{}", rare.headline);
 }
 
 /// Acknowledgements in a class that is dropped: who waits for them asks again.
