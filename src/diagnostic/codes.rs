@@ -563,9 +563,11 @@ a pause storm none of that helps: it is named, and `transport.pfc.nic_watchdog` 
 again if `transport.recovery` says so; on hardware such losses show as retransmissions and rare long stalls.";
 
     CoarseUnits = "W118", "units of several packets met back-pressure",
-"`transport.grain` lets several packets move as one. Where nothing binds that changes no time. Here something was marked, paused,
+"`transport.grain` lets several packets move as one. Where nothing binds that changes no time on the network (the host's links
+behind a NIC take a unit with its tail: half a per cent of a collective at the most measured). Here something was marked, paused,
 dropped or waited for credits, and units meet that otherwise than single packets: they take turns at ports as a whole, a pause comes
-after the unit that has begun, and a sender hears of marks once a unit. docs/models.md (granularity) has the errors that were
+after the unit that has begun, so that each input has room for a unit beside the buffer and a headroom that is too small drops
+less than it would, and a sender hears of marks once a unit. docs/models.md (granularity) has the errors that were
 measured: to a per cent or two with units of 4, up to 12 % with units of 16 where a rate control slows many senders down.
 
     [transport]
