@@ -121,7 +121,6 @@ fn packets_change_little_where_nothing_is_congested() {
 }
 
 #[test]
-#[ignore = "minutes"]
 fn packets_change_little_to_64_mib() {
     let all: Vec<(&str, Vec<&str>)> = RUNS.iter().map(|(over, ids)| (*over, ids.to_vec())).collect();
     let table = play(64 << 20, &all);
