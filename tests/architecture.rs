@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sim-topology", &["sim-core"]),
     ("sim-report", &["sim-core"]),
     ("sim-collectives", &["sim-core", "sim-topology"]),
+    ("sim-workload", &["sim-core"]),
     ("fabricsim", &["sim-core", "sim-topology", "sim-collectives", "sim-report"]),
 ];
 
@@ -248,7 +249,7 @@ fn links_of_the_documents_lead_somewhere() {
 /// Paths in code marks of a document that look like files or folders of the repository.
 fn named_paths(text: &str) -> BTreeSet<String> {
     let starts: Vec<String> =
-        ["src", "sim-core", "sim-topology", "sim-collectives", "sim-report", "tests", "docs", "scenarios", "benches"]
+        ["src", "sim-core", "sim-topology", "sim-collectives", "sim-workload", "sim-report", "tests", "docs", "scenarios", "benches"]
             .iter()
             .map(|s| format!("{s}/"))
             .collect();

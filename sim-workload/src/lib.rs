@@ -1,0 +1,17 @@
+//! What a training or inference step computes and communicates.
+//!
+//! Layers, each a type of its own that can be made, printed and tested alone:
+//!
+//! * [`model`]: a transformer from its dimensions; parameters, FLOPs, activations.
+//! * [`parallel`]: how a model is divided over ranks; which ranks form which group, and where they are.
+//! * [`memory`]: what a GPU holds, held against what it has.
+//! * [`messages`]: every message of a step with its size, group, number, cause and what it may overlap with.
+//! * [`pipeline`]: the order of work in each stage of a pipeline, and the time it takes.
+//! * [`compute`]: the time of kernels on a GPU.
+//! * [`experts`]: tokens to experts.
+//!
+//! Formulas, units and sources: `docs/workloads.md`.
+
+pub mod model;
+pub mod nearest;
+pub mod units;
