@@ -14,4 +14,6 @@
 
 pub mod model;
 pub mod nearest;
+pub mod parallel;
+pub mod pipeline;
 pub mod units;
