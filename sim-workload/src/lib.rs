@@ -9,9 +9,14 @@
 //! * [`pipeline`]: the order of work in each stage of a pipeline, and the time it takes.
 //! * [`compute`]: the time of kernels on a GPU.
 //! * [`experts`]: tokens to experts.
+//! * [`job`]: a model, sizes, widths of numbers and choices of a framework together.
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
 
+pub mod experts;
+pub mod job;
+pub mod memory;
+pub mod messages;
 pub mod model;
 pub mod nearest;
 pub mod parallel;

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Mul};
 
 use serde::{Deserialize, Serialize};
-use sim_core::units::Span;
+use sim_core::units::{Bytes, Span};
 
 /// A number of floating-point operations; a multiplication and an addition are two.
 ///
@@ -133,6 +133,13 @@ impl fmt::Display for FlopRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{:.1} TFLOP/s", self.as_tera()))
     }
+}
+
+/// `millionths` of a million of `bytes`, rounded down.
+#[must_use]
+pub const fn share_of(bytes: Bytes, millionths: u64) -> Bytes {
+    let share = bytes.get() as u128 * millionths as u128 / 1_000_000;
+    Bytes::new(if share > u64::MAX as u128 { u64::MAX } else { share as u64 })
 }
 
 #[cfg(test)]

@@ -64,9 +64,9 @@ impl Model {
         Bytes::new(8 * share.tokens() * micros) + Bytes::new(share.outer_tokens() * self.hidden * micros)
     }
 
-    /// Bytes of the last stage's norm and logits in fp32: `4·T·h·(1 + V/h)/t`.
+    /// Bytes of the last stage's norm and logits, of `width` bytes: in fp32 `4·T·h·(1 + V/h)/t`.
     #[must_use]
-    pub fn logit_activations(&self, share: &Share) -> Bytes {
-        Bytes::new((4 * share.tokens() * (self.hidden + self.vocab)).div_ceil(share.tensor))
+    pub fn logit_activations(&self, share: &Share, width: u64) -> Bytes {
+        Bytes::new((width * share.tokens() * (self.hidden + self.vocab)).div_ceil(share.tensor))
     }
 }

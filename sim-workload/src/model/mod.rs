@@ -116,7 +116,7 @@ pub enum Norm {
 }
 
 /// The kinds of layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LayerKind {
     /// A dense FFN.
     Dense,

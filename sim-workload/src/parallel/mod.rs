@@ -2,6 +2,7 @@
 
 pub mod fault;
 pub mod groups;
+pub mod local;
 pub mod order;
 pub mod placement;
 pub mod sizes;
@@ -12,6 +13,7 @@ mod tests;
 
 pub use fault::SizeFault;
 pub use groups::{Group, Ranks};
+pub use local::Local;
 pub use order::{Axis, Order, OrderFault};
 pub use placement::{Place, Placement, Spread};
 pub use sizes::{ContextKind, Sizes, SizesSpec, Zero};

@@ -428,14 +428,6 @@ impl Sizes {
         self.stage_ranks() / (self.expert * self.expert_tensor)
     }
 
-    /// Ranks that an expert's shards are divided over: as much of its data-parallel ranks as of the others'.
-    #[must_use]
-    pub fn expert_shard(&self) -> u64 {
-        let replicas = self.data * self.context / self.shard;
-        let ranks = self.expert_data();
-        if ranks.is_multiple_of(replicas) { ranks / replicas } else { ranks }
-    }
-
     /// What of a micro batch a rank works on.
     #[must_use]
     pub const fn share(&self) -> Share {

@@ -1,0 +1,58 @@
+//! Context parallelism: a sequence over ranks.
+//!
+//! Ring: c − 1 sends of a block of keys and values, 2·T·(k/t)·d·w, forward; as many of it and of its gradient backward. All-gather:
+//! c times that gathered, forward and again backward, and the gradients scattered. All-to-all (Ulysses): queries, keys and values
+//! in, T·(a + 2k)/t·d·w, the result out, T·(a/t)·d·w; backward the same the other way.
+
+use sim_core::units::Bytes;
+
+use super::{Message, Operation, Overlap, Per, Phase, Place};
+use crate::job::Job;
+use crate::model::activations::Recompute;
+use crate::parallel::{ContextKind, Group};
+
+pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
+    let (model, sizes, w) = (job.model, job.sizes, job.widths.activation);
+    let (tokens, c) = (sizes.share().tokens(), sizes.context);
+    let (width_qk, width_v) = model.head_widths();
+    let heads = model.heads.div_ceil(sizes.tensor);
+    let kv = model.kv_heads().div_ceil(sizes.tensor) * (width_qk + width_v);
+    let block = Bytes::new(tokens * kv * w);
+    let mut push = |name, operation, bytes, phase, count, place, overlap| {
+        let per = Per::Layer(None);
+        out.push(Message { name, operation, bytes, group: Group::Context, phase, per, count, place, overlap });
+    };
+    let again = sizes.recompute == Recompute::Full;
+    let forward = [Some(Phase::Forward), again.then_some(Phase::Recompute)].into_iter().flatten();
+    let core = "attention";
+    match sizes.context_kind {
+        ContextKind::Ring => {
+            let hop = Operation::Send;
+            for phase in forward.chain([Phase::Backward]) {
+                push("cp keys and values", hop, block, phase, c - 1, Place::Before(core), Overlap::Attention);
+            }
+            let place = Place::After(core);
+            push("cp gradients of keys and values", hop, block, Phase::Backward, c - 1, place, Overlap::Attention);
+        }
+        ContextKind::AllGather => {
+            let gather = Operation::AllGather;
+            for phase in forward.chain([Phase::Backward]) {
+                push("cp keys and values", gather, block * c, phase, 1, Place::Before(core), Overlap::Nothing);
+            }
+            let (scatter, place) = (Operation::ReduceScatter, Place::After(core));
+            push("cp gradients of keys and values", scatter, block * c, Phase::Backward, 1, place, Overlap::Nothing);
+        }
+        ContextKind::AllToAll => {
+            let exchange = Operation::AllToAll;
+            let inputs = Bytes::new(tokens * (heads * width_qk + kv) * w);
+            let result = Bytes::new(tokens * heads * width_v * w);
+            for phase in forward {
+                push("cp heads for tokens", exchange, inputs, phase, 1, Place::Before(core), Overlap::Nothing);
+                push("cp tokens for heads", exchange, result, phase, 1, Place::After(core), Overlap::Nothing);
+            }
+            let back = Phase::Backward;
+            push("cp heads for tokens", exchange, result, back, 1, Place::Before(core), Overlap::Nothing);
+            push("cp tokens for heads", exchange, inputs, back, 1, Place::After(core), Overlap::Nothing);
+        }
+    }
+}

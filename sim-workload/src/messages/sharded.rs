@@ -1,0 +1,67 @@
+//! ZeRO-3 and FSDP: parameters in shards, a unit (a layer, the embedding, the head) gathered for its use.
+//!
+//! For each micro batch and unit: gathered forward, gathered again backward if it was let go, gradients reduced and
+//! scattered. Where shards are held more than once (HSDP), they are reduced over their holders once a step. Experts are in
+//! shards over their own peers.
+
+use sim_core::units::Bytes;
+
+use super::{Message, Operation, Overlap, Per, Phase, Place, data, ends};
+use crate::job::Job;
+use crate::model::LayerKind;
+use crate::parallel::{Group, Local, Zero};
+
+pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
+    if job.sizes.zero != Zero::Parameters {
+        return;
+    }
+    let (model, sizes) = (job.model, job.sizes);
+    for kind in [LayerKind::Dense, LayerKind::Experts] {
+        let local = Local::of_layer(model, sizes, kind);
+        let per = Per::Layer(Some(kind));
+        unit(job, local.dense, Group::Shard, per, "fsdp layer", out);
+        if kind == LayerKind::Experts {
+            unit(job, local.experts, Group::ExpertData, per, "fsdp experts", out);
+        }
+    }
+    let (first, last) = ends(job, stage);
+    if first {
+        unit(job, Local::of_embedding(model, sizes).dense, Group::Shard, Per::Micro, "fsdp embedding", out);
+    }
+    if last {
+        unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, "fsdp head", out);
+        let mtp = Local::of_mtp(model, sizes);
+        unit(job, mtp.dense, Group::Shard, Per::Micro, "fsdp prediction layers", out);
+        unit(job, mtp.experts, Group::ExpertData, Per::Micro, "fsdp experts of prediction layers", out);
+    }
+    let shard = data::trained(job, stage).dense.div_ceil(sizes.shard) * job.widths.gradient;
+    out.push(Message {
+        name: "hsdp replicas",
+        operation: Operation::AllReduce,
+        bytes: Bytes::new(shard),
+        group: Group::Replicas,
+        phase: Phase::LastBackward,
+        per: Per::Step,
+        count: 1,
+        place: Place::Gradients,
+        overlap: Overlap::Backward,
+    });
+}
+
+fn unit(job: &Job<'_>, parameters: u64, group: Group, per: Per, name: &'static str, out: &mut Vec<Message>) {
+    let mut push = |operation, bytes, phase, place, overlap| {
+        out.push(Message { name, operation, bytes: Bytes::new(bytes), group, phase, per, count: 1, place, overlap });
+    };
+    let gathered = parameters * job.widths.gather;
+    push(Operation::AllGather, gathered, Phase::Forward, Place::Unit, Overlap::PreviousUnit);
+    if job.choices.reshard {
+        push(Operation::AllGather, gathered, Phase::Backward, Place::Unit, Overlap::PreviousUnit);
+    }
+    let reduced = match (job.choices.adapters, per) {
+        (None, _) => parameters,
+        (Some(a), Per::Layer(_)) if group == Group::Shard => a.layer_parameters(job.model).div_ceil(job.sizes.tensor),
+        (Some(_), _) => 0,
+    };
+    let bytes = reduced * job.widths.gradient;
+    push(Operation::ReduceScatter, bytes, Phase::Backward, Place::Gradients, Overlap::Backward);
+}
