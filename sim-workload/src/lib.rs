@@ -13,6 +13,7 @@
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
 
+pub mod compute;
 pub mod experts;
 pub mod job;
 pub mod memory;

@@ -60,6 +60,17 @@ pub enum Work {
         /// Width of a value.
         width_v: u64,
     },
+    /// Products of two activations each, one a head and sequence: the scores and the weighted sum when they are not fused.
+    Batched {
+        /// Products.
+        count: u64,
+        /// Rows of a result.
+        m: u64,
+        /// Columns of a result.
+        n: u64,
+        /// What is summed over.
+        k: u64,
+    },
     /// A pass over memory: elements read and written.
     Memory {
         /// Elements.
@@ -95,6 +106,8 @@ pub struct Share {
     pub expert_tensor: u64,
     /// Which pairs of attention are counted.
     pub mask: Mask,
+    /// Whether the core of attention is one kernel (flash attention), or products with the scores in memory between them.
+    pub fused: bool,
 }
 
 /// Which pairs of query and key are counted.
@@ -119,6 +132,7 @@ impl Share {
             expert: 1,
             expert_tensor: 1,
             mask: Mask::Causal,
+            fused: true,
         }
     }
 
@@ -146,6 +160,11 @@ impl Share {
         (self.sequences * sequence).div_ceil(self.context)
     }
 }
+
+const SCORES: &str = "scores";
+const SOFTMAX: &str = "softmax";
+const DROPOUT: &str = "dropout of scores";
+const WEIGHTED: &str = "weighted sum";
 
 const fn gemm(name: &'static str, m: u64, n: u64, k: u64) -> Kernel {
     Kernel { name, work: Work::Gemm { m, n, k } }
@@ -205,18 +224,34 @@ impl Model {
                 out.push(memory("rotation", 2 * tokens * (heads + 1) * rope_dim));
             }
         }
-        out.push(Kernel {
-            name: "attention",
-            work: Work::Attention {
-                heads,
-                kv_heads,
-                queries: tokens,
-                twice_pairs: share.twice_pairs(window),
-                width_qk,
-                width_v,
-            },
-        });
+        if share.fused {
+            out.push(Kernel {
+                name: "attention",
+                work: Work::Attention {
+                    heads,
+                    kv_heads,
+                    queries: tokens,
+                    twice_pairs: share.twice_pairs(window),
+                    width_qk,
+                    width_v,
+                },
+            });
+        } else {
+            self.unfused_core(share, heads, out);
+        }
         out.push(gemm("projection of O", tokens, h, heads * width_v));
+    }
+
+    /// The core of attention with the scores in memory: all pairs, whatever the mask; softmax reads and writes them, and dropout
+    /// does once more, with a mask of a byte.
+    fn unfused_core(&self, share: &Share, heads: u64, out: &mut Vec<Kernel>) {
+        let (width_qk, width_v) = self.head_widths();
+        let (count, m, n) = (heads * share.sequences, share.length.div_ceil(share.context), share.length);
+        let scores = count * m * n;
+        out.push(Kernel { name: SCORES, work: Work::Batched { count, m, n, k: width_qk } });
+        out.push(memory(SOFTMAX, 2 * scores));
+        out.push(memory(DROPOUT, 2 * scores + scores / 2));
+        out.push(Kernel { name: WEIGHTED, work: Work::Batched { count, m, n: width_v, k: n } });
     }
 
     fn ffn_kernels(&self, what: &'static str, width: u64, share: &Share, out: &mut Vec<Kernel>) {
@@ -280,13 +315,15 @@ impl Kernel {
         Flops::new(match (self.work, pass) {
             (Work::Gemm { m, n, k }, _) => 2 * wide(m) * wide(n) * wide(k),
             (Work::Grouped { rows, n, k, .. }, _) => 2 * wide(rows) * wide(n) * wide(k),
+            (Work::Batched { count, m, n, k }, Pass::Forward) => 2 * wide(count) * wide(m) * wide(n) * wide(k),
+            (Work::Batched { count, m, n, k }, Pass::DataGradient) => 4 * wide(count) * wide(m) * wide(n) * wide(k),
             (Work::Attention { heads, twice_pairs, width_qk, width_v, .. }, Pass::Forward) => {
                 wide(heads) * wide(twice_pairs) * wide(width_qk + width_v)
             }
             (Work::Attention { heads, twice_pairs, width_qk, width_v, .. }, Pass::DataGradient) => {
                 2 * wide(heads) * wide(twice_pairs) * wide(width_qk + width_v)
             }
-            (Work::Attention { .. }, Pass::WeightGradient) | (Work::Memory { .. }, _) => 0,
+            (Work::Attention { .. } | Work::Batched { .. }, Pass::WeightGradient) | (Work::Memory { .. }, _) => 0,
         })
     }
 
@@ -296,6 +333,8 @@ impl Kernel {
         let elements = match (self.work, pass) {
             (Work::Gemm { m, n, k }, _) => m * k + k * n + m * n,
             (Work::Grouped { groups, rows, n, k }, _) => rows * k + groups * k * n + rows * n,
+            (Work::Batched { count, m, n, k }, Pass::Forward) => count * (m * k + k * n + m * n),
+            (Work::Batched { count, m, n, k }, Pass::DataGradient) => 2 * count * (m * k + k * n + m * n),
             (Work::Attention { heads, kv_heads, queries, width_qk, width_v, .. }, Pass::Forward) => {
                 queries * (heads + kv_heads) * (width_qk + width_v)
             }
@@ -304,7 +343,7 @@ impl Kernel {
                 queries * (2 * (heads + kv_heads) * (width_qk + width_v) + heads * width_v)
             }
             (Work::Memory { elements }, Pass::Forward | Pass::DataGradient) => elements,
-            (Work::Attention { .. } | Work::Memory { .. }, Pass::WeightGradient) => 0,
+            (Work::Attention { .. } | Work::Batched { .. } | Work::Memory { .. }, Pass::WeightGradient) => 0,
         };
         Bytes::new(elements * width)
     }
@@ -315,12 +354,19 @@ impl Kernel {
         matches!(self.work, Work::Gemm { .. } | Work::Grouped { .. })
     }
 
-    /// The matrix product of a pass as (M, N, K); of a grouped one with the rows of all groups. `None` for other work.
+    /// Whether the kernel is a part of an unfused core of attention, which selective recomputation works out again.
+    #[must_use]
+    pub fn is_core(&self) -> bool {
+        [SCORES, SOFTMAX, DROPOUT, WEIGHTED].contains(&self.name)
+    }
+
+    /// The matrix product of a pass as (M, N, K); of grouped and batched ones with the rows of all. `None` for other work.
     #[must_use]
     pub const fn shape(&self, pass: Pass) -> Option<(u64, u64, u64)> {
         let (m, n, k) = match self.work {
             Work::Gemm { m, n, k } => (m, n, k),
             Work::Grouped { rows, n, k, .. } => (rows, n, k),
+            Work::Batched { count, m, n, k } => (count * m, n, k),
             Work::Attention { .. } | Work::Memory { .. } => return None,
         };
         Some(match pass {

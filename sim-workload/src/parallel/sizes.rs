@@ -68,6 +68,8 @@ pub struct SizesSpec {
     pub shard: Option<u64>,
     /// What is recomputed.
     pub recompute: Recompute,
+    /// Whether the core of attention is one kernel (flash attention).
+    pub fused_attention: bool,
     /// Sequences of a micro batch b (`mbs`).
     pub micro_batch: u64,
     /// Sequences of a step B (`gbs`).
@@ -94,6 +96,7 @@ impl Default for SizesSpec {
             zero: Zero::default(),
             shard: None,
             recompute: Recompute::default(),
+            fused_attention: true,
             micro_batch: 1,
             global_batch: 1,
             sequence: 4096,
@@ -135,6 +138,8 @@ pub struct Sizes {
     pub shard: u64,
     /// What is recomputed.
     pub recompute: Recompute,
+    /// Whether the core of attention is one kernel (flash attention).
+    pub fused_attention: bool,
     /// Sequences of a micro batch b.
     pub micro_batch: u64,
     /// Sequences of a step B.
@@ -182,6 +187,7 @@ impl SizesSpec {
                 zero: self.zero,
                 shard,
                 recompute: self.recompute,
+                fused_attention: self.fused_attention,
                 micro_batch: self.micro_batch,
                 global_batch: self.global_batch,
                 sequence: self.sequence,
@@ -440,6 +446,7 @@ impl Sizes {
             expert: self.expert,
             expert_tensor: self.expert_tensor,
             mask: Mask::Causal,
+            fused: self.fused_attention,
         }
     }
 

@@ -1,0 +1,77 @@
+//! GPUs that are not equal, and kernels that don't always take as long.
+//!
+//! Three independent laws, each with random streams of its own by the number of the GPU, so that switching one on moves no other:
+//! kernels vary around their time by a log-normal factor; GPUs differ for good by one of their own; a few are slow for good.
+//! Sources: docs/workloads.md.
+
+use rand_distr::{Distribution, StandardNormal, StandardUniform};
+use sim_core::random;
+use sim_core::units::Span;
+
+/// The laws. All zero: no jitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Jitter {
+    /// The scenario's seed.
+    pub seed: u64,
+    /// σ of the logarithm of a kernel's time: 0.01 to 0.02 between kernels of one GPU.
+    pub kernel_sigma: f64,
+    /// σ of the logarithm of a GPU's lasting factor.
+    pub gpu_sigma: f64,
+    /// Share of GPUs that are slow for good.
+    pub straggler_share: f64,
+    /// How much longer they take: 0.1 for a tenth.
+    pub straggler_slowdown: f64,
+}
+
+/// The factors of one GPU, drawn in the order of its kernels.
+#[derive(Clone, Debug)]
+pub struct GpuJitter<R> {
+    lasting: f64,
+    sigma: f64,
+    stream: R,
+}
+
+impl Jitter {
+    /// The lasting factor of GPU number `gpu`.
+    #[must_use]
+    pub fn lasting(&self, gpu: u64) -> f64 {
+        let mut factor = 1.0;
+        if self.gpu_sigma > 0.0 {
+            let normal: f64 = StandardNormal.sample(&mut random::stream(self.seed, "GPU spread", gpu));
+            factor *= (self.gpu_sigma * normal).exp();
+        }
+        if self.is_straggler(gpu) {
+            factor *= 1.0 + self.straggler_slowdown.max(0.0);
+        }
+        factor
+    }
+
+    /// Whether GPU number `gpu` is slow for good.
+    #[must_use]
+    pub fn is_straggler(&self, gpu: u64) -> bool {
+        if self.straggler_share <= 0.0 {
+            return false;
+        }
+        let draw: f64 = StandardUniform.sample(&mut random::stream(self.seed, "straggler", gpu));
+        draw < self.straggler_share
+    }
+
+    /// The factors of GPU number `gpu`.
+    #[must_use]
+    pub fn gpu(&self, gpu: u64) -> GpuJitter<impl rand::Rng + Clone + core::fmt::Debug + use<>> {
+        let stream = random::stream(self.seed, "kernel jitter", gpu);
+        GpuJitter { lasting: self.lasting(gpu), sigma: self.kernel_sigma, stream }
+    }
+}
+
+impl<R: rand::Rng> GpuJitter<R> {
+    /// What a kernel of `span` takes this time.
+    pub fn next(&mut self, span: Span) -> Span {
+        let mut factor = self.lasting;
+        if self.sigma > 0.0 {
+            let normal: f64 = StandardNormal.sample(&mut self.stream);
+            factor *= (self.sigma * normal).exp();
+        }
+        if factor == 1.0 { span } else { Span::from_ps((span.as_ps() as f64 * factor).round() as u64) }
+    }
+}

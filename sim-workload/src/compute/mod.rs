@@ -1,0 +1,248 @@
+//! The time of kernels on a GPU.
+//!
+//! `t = max(flops/(peak·η), bytes/(memory·ηm)) + launch` for each kernel. η is the best share that a search over shapes found, less
+//! what tiles leave idle in the last wave ([`law`]), or a share by the size of the product (Calculon). A measured profile
+//! takes the place of the law for the kernels that it has.
+
+pub mod data;
+pub mod jitter;
+pub mod law;
+pub mod profile;
+pub mod slowdown;
+
+#[cfg(test)]
+mod tests;
+
+use sim_core::units::{Bytes, Rate, Span};
+
+pub use data::{Device, Figures, UnknownDevice};
+pub use jitter::Jitter;
+pub use law::{Curve, MatrixLaw, Tiles};
+pub use profile::{Profile, ProfileError};
+pub use slowdown::Slowdown;
+
+use crate::job::Job;
+use crate::model::Model;
+use crate::model::kernels::{Kernel, Pass, Share, Work};
+use crate::units::{FlopRate, Flops};
+
+/// The numbers that matrix products multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Number {
+    /// 16 bits (bf16, fp16).
+    #[default]
+    Bf16,
+    /// 8 bits.
+    Fp8,
+}
+
+/// A GPU as kernels meet it. Shares are millionths.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Peak rate of dense matrix products in 16 bits.
+    pub peak: FlopRate,
+    /// The same for the products of weights, if they are in 8 bits.
+    pub peak_weights: FlopRate,
+    /// Peak rate of the memory.
+    pub memory: Rate,
+    /// The law of matrix products.
+    pub matrix: MatrixLaw,
+    /// Shares of the memory's rate by the bytes of a kernel.
+    pub memory_share: Curve,
+    /// Shares of [`peak`](Self::peak) that the core of attention reaches, forward and backward.
+    pub attention: (u64, u64),
+    /// Grouped products with fewer rows a group than this reach the second part of the dense rate.
+    pub grouped: (u64, u64),
+    /// Between kernels.
+    pub launch: Span,
+    /// Times that were measured.
+    pub profile: Profile,
+}
+
+/// The times of a layer, or of embedding or head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerTimes {
+    /// Forward.
+    pub forward: Span,
+    /// Gradient by the inputs, with what is recomputed for it.
+    pub data: Span,
+    /// Gradient by the weights.
+    pub weight: Span,
+}
+
+impl LayerTimes {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Span {
+        self.forward + self.data + self.weight
+    }
+}
+
+impl core::ops::Add for LayerTimes {
+    type Output = Self;
+    fn add(self, rhs: Self) -> Self {
+        Self { forward: self.forward + rhs.forward, data: self.data + rhs.data, weight: self.weight + rhs.weight }
+    }
+}
+
+impl core::ops::Mul<u64> for LayerTimes {
+    type Output = Self;
+    fn mul(self, rhs: u64) -> Self {
+        Self { forward: self.forward * rhs, data: self.data * rhs, weight: self.weight * rhs }
+    }
+}
+
+impl Machine {
+    /// A machine that reaches its peaks, without launches: bounds.
+    #[must_use]
+    pub fn ideal(peak: FlopRate, memory: Rate) -> Self {
+        Self {
+            peak,
+            peak_weights: peak,
+            memory,
+            matrix: MatrixLaw::Share(Curve::flat(1_000_000)),
+            memory_share: Curve::flat(1_000_000),
+            attention: (1_000_000, 1_000_000),
+            grouped: (0, 1_000_000),
+            launch: Span::ZERO,
+            profile: Profile::default(),
+        }
+    }
+
+    /// The GPU `device` with its best shares and tiles, weights multiplied as `number`.
+    #[must_use]
+    pub fn of(device: &Device, number: Number, memory: Rate, figures: &Figures) -> Self {
+        let (peak, _) = device.rates(Number::Bf16);
+        let (peak_weights, best) = device.rates(number);
+        let share = best.get() as f64 / peak_weights.get().max(1) as f64;
+        Self {
+            peak,
+            peak_weights,
+            memory,
+            matrix: MatrixLaw::Tiles(Tiles {
+                best: (share * 1e6).round() as u64,
+                processors: device.processors,
+                ..figures.tiles
+            }),
+            memory_share: figures.memory.clone(),
+            attention: device.attention,
+            grouped: figures.grouped,
+            launch: figures.launch,
+            profile: Profile::default(),
+        }
+    }
+
+    /// The same GPU by Calculon's shares: of the peak by the operations of a product.
+    #[must_use]
+    pub fn by_size(device: &Device, memory: Rate, figures: &Figures) -> Self {
+        Self {
+            matrix: MatrixLaw::Share(figures.matrix.clone()),
+            launch: Span::ZERO,
+            ..Self::of(device, Number::Bf16, memory, figures)
+        }
+    }
+
+    /// The time of a kernel in a pass, elements of `width` bytes; nothing if the pass has no work for it.
+    #[must_use]
+    pub fn kernel(&self, kernel: &Kernel, pass: Pass, width: u64) -> Span {
+        if let Some(span) = self.profile.get(kernel, pass) {
+            return span;
+        }
+        let (flops, bytes) = (kernel.flops(pass), kernel.bytes(pass, width));
+        if flops == Flops::ZERO && bytes == Bytes::ZERO {
+            return Span::ZERO;
+        }
+        let work = match kernel.work {
+            Work::Gemm { .. } | Work::Grouped { .. } | Work::Batched { .. } => self.product(kernel, pass, flops),
+            Work::Attention { .. } => {
+                let share = if pass == Pass::Forward { self.attention.0 } else { self.attention.1 };
+                // Backward the scores are worked out again: five products for the forward pass's two.
+                let done = if pass == Pass::Forward { flops } else { Flops::new(flops.get() * 5 / 4) };
+                self.peak.scaled(share).time_for(done)
+            }
+            Work::Memory { .. } => Span::ZERO,
+        };
+        work.max(self.pass_over(bytes)) + self.launch
+    }
+
+    /// The time to read and write so many bytes of memory, without a launch.
+    #[must_use]
+    pub fn pass_over(&self, bytes: Bytes) -> Span {
+        let share = self.memory_share.at(bytes.get().into());
+        let rate = Rate::bytes_per_sec((u128::from(self.memory.get()) * u128::from(share) / 1_000_000) as u64);
+        rate.time_for(bytes)
+    }
+
+    fn product(&self, kernel: &Kernel, pass: Pass, flops: Flops) -> Span {
+        let Some((m, n, k)) = kernel.shape(pass) else { return Span::ZERO };
+        let (groups, each) = match kernel.work {
+            // Of a gradient by weights each group's rows are summed over.
+            Work::Grouped { groups, rows, .. } => (groups.max(1), rows / groups.max(1)),
+            Work::Batched { count, .. } => (count.max(1), u64::MAX),
+            _ => (1, u64::MAX),
+        };
+        let mut share = match &self.matrix {
+            MatrixLaw::Share(curve) => curve.at(flops.get()),
+            MatrixLaw::Tiles(tiles) if pass == Pass::WeightGradient => tiles.share(groups, m, n, k / groups),
+            MatrixLaw::Tiles(tiles) => tiles.share(groups, m.div_ceil(groups), n, k),
+        };
+        if each < self.grouped.0 {
+            share = share * self.grouped.1 / 1_000_000;
+        }
+        // Activations among themselves are multiplied in 16 bits.
+        let peak = if kernel.has_weights() { self.peak_weights } else { self.peak };
+        peak.scaled(share).time_for(flops)
+    }
+
+    /// The times of kernels one after the other.
+    #[must_use]
+    pub fn kernels(&self, kernels: &[Kernel], width: u64) -> LayerTimes {
+        let sum = |pass| kernels.iter().map(|k| self.kernel(k, pass, width)).sum();
+        LayerTimes { forward: sum(Pass::Forward), data: sum(Pass::DataGradient), weight: sum(Pass::WeightGradient) }
+    }
+
+    /// The times of layer number `index` on a rank with `share`.
+    #[must_use]
+    pub fn layer(&self, model: &Model, index: u64, share: &Share, width: u64) -> LayerTimes {
+        self.kernels(&model.layer_kernels(index, share), width)
+    }
+
+    /// The times of all layers of a chunk, embedding and head where they are, with what is recomputed.
+    #[must_use]
+    pub fn chunk(&self, job: &Job<'_>, stage: u64, chunk: u64) -> LayerTimes {
+        use crate::model::activations::Recompute;
+        let (model, sizes, width) = (job.model, job.sizes, job.widths.activation);
+        let share = sizes.share();
+        let mut out = LayerTimes::default();
+        for index in sizes.layers_of(stage, chunk) {
+            let kernels = model.layer_kernels(index, &share);
+            let mut layer = self.kernels(&kernels, width);
+            layer.data += match sizes.recompute {
+                Recompute::Nothing => Span::ZERO,
+                // A fused core works its scores out again within its backward kernel.
+                Recompute::Selective => {
+                    kernels.iter().filter(|k| k.is_core()).map(|k| self.kernel(k, Pass::Forward, width)).sum()
+                }
+                Recompute::Full => layer.forward,
+            };
+            if job.choices.adapters.is_some() {
+                layer.weight = Span::ZERO;
+            }
+            out = out + layer;
+        }
+        if stage == 0 && chunk == 0 {
+            out = out + self.kernels(&model.embedding_kernels(&share), width);
+        }
+        if stage + 1 == sizes.pipeline && chunk + 1 == sizes.virtual_stages {
+            out = out + self.kernels(&model.head_kernels(&share), width);
+        }
+        out
+    }
+
+    /// The time of the optimizer's update of `parameters`: a pass over states, main gradients and weights; the states are read and
+    /// written.
+    #[must_use]
+    pub fn update(&self, parameters: u64, widths: &crate::job::Widths) -> Span {
+        self.pass_over(Bytes::new(parameters * (2 * widths.optimizer + widths.gradient + widths.weight))) + self.launch
+    }
+}

@@ -1,0 +1,216 @@
+//! Laws at their corners, figures against their sources, bounds of the reference.
+
+use sim_core::units::{Bytes, Rate, Span};
+
+use super::slowdown::beside;
+use super::*;
+use crate::model::Models;
+use crate::parallel::SizesSpec;
+
+fn figures() -> &'static Figures {
+    Figures::builtin()
+}
+
+fn gemm(m: u64, n: u64, k: u64) -> Kernel {
+    Kernel { name: "product", work: Work::Gemm { m, n, k } }
+}
+
+#[test]
+fn best_rates_of_the_source() {
+    // Shares of dense peaks as the source prints them.
+    for (gpu, bf16, fp8) in [
+        ("a100-sxm4-80", 87, None),
+        ("a100-pcie-80", 81, None),
+        ("h100-sxm", 80, Some(71)),
+        ("h200-sxm", 80, Some(73)),
+        ("gh200-144", 84, Some(78)),
+        ("b200-sxm", 78, Some(76)),
+        ("b300-sxm", 79, Some(75)),
+        ("gb200", 73, Some(72)),
+        ("mi300x", 51, None),
+        ("mi325x", 60, None),
+        ("mi355x", 68, None),
+    ] {
+        let device = figures().device(gpu).unwrap();
+        let percent = |number| {
+            let (peak, best) = device.rates(number);
+            (best.get() as f64 / peak.get() as f64 * 100.0).round() as i64
+        };
+        assert_eq!(percent(Number::Bf16), bf16, "{gpu}");
+        if let Some(fp8) = fp8 {
+            assert_eq!(percent(Number::Fp8), fp8, "{gpu}");
+        }
+        assert_eq!(device.standing, "measured");
+    }
+    let error = figures().device("h100").unwrap_err().to_string();
+    assert!(error.contains("h100-sxm"), "{error}");
+}
+
+#[test]
+fn files_of_figures_that_are_none() {
+    let text = include_str!("../../data/compute.toml");
+    let fault = |from: &str, to: &str| Figures::parse(&text.replace(from, to)).unwrap_err();
+    assert!(fault("standing = \"recalled\"", "standing = \"sure\"").contains("the standing `sure`"));
+    assert!(fault("source = \"calculon\"", "source = \"nobody\"").contains("`nobody`, which is not there"));
+    assert!(fault("[curve.matrix]", "[curve.matrices]").contains("no curve `matrix`"));
+    assert!(fault("unit = \"MB\"", "unit = \"MiB\"").contains("unit `MiB`"));
+    assert!(fault("schema = 1", "schema = 2").contains("schema 2"));
+}
+
+#[test]
+fn curves_step_up() {
+    let curve = &figures().matrix;
+    let giga = 1_000_000_000;
+    for (size, share) in [(0, 100_000), (giga - 1, 100_000), (giga, 600_000), (16 * giga, 900_000), (1 << 60, 950_000)]
+    {
+        assert_eq!(curve.at(size), share, "{size}");
+    }
+    assert_eq!(figures().memory.at(99_999_999), 750_000);
+    assert_eq!(Curve::steps(Vec::new()).at(7), 1_000_000);
+}
+
+#[test]
+fn waves_of_tiles() {
+    let tiles = Tiles { best: 800_000, processors: 132, rows: 128, columns: 256, half_depth: 0 };
+    // 132 tiles fill a wave; one more needs a second, in which 131 processors wait.
+    assert_eq!(tiles.share(1, 128 * 11, 256 * 12, 4096), 800_000);
+    let two = tiles.share(1, 128 * 7, 256 * 19, 4096);
+    assert_eq!(two, 800_000 * (133 * 1_000_000 / 264) / 1_000_000);
+    // A tile that is filled by half does half.
+    assert_eq!(tiles.share(1, 64, 256 * 132, 4096), 400_000);
+    // At K0 half the time is filling and emptying.
+    assert_eq!(Tiles { half_depth: 4096, ..tiles }.share(1, 128 * 132, 256, 4096), 400_000);
+    // 64 experts of 100 rows: tiles of their own each.
+    assert_eq!(tiles.share(64, 100, 256 * 33, 4096), 800_000 * (100 * 1_000_000 / 128) / 1_000_000);
+    assert!(tiles.share(1, 1, 1, 1) >= 1);
+    assert_eq!(tiles.share(1, 0, 0, 0), 800_000);
+}
+
+#[test]
+fn the_larger_of_work_and_memory() {
+    let machine = Machine::ideal(FlopRate::from_tera(1000.0), Rate::gbyte(2000));
+    // Square and large: 2·8192³ operations at 10¹⁵/s. One row: K·N weights of two bytes.
+    assert_eq!(machine.kernel(&gemm(8192, 8192, 8192), Pass::Forward, 2), Span::from_ps(1_099_511_628));
+    let row = machine.kernel(&gemm(1, 8192, 8192), Pass::Forward, 2);
+    assert_eq!(row, Rate::gbyte(2000).time_for(Bytes::new(2 * (8192 * 8192 + 2 * 8192))));
+    let late = Machine { launch: Span::from_us(2), ..machine.clone() };
+    assert_eq!(late.kernel(&gemm(1, 8192, 8192), Pass::Forward, 2), row + Span::from_us(2));
+    // A norm has no gradient by weights to speak of, and so no kernel.
+    let norm = Kernel { name: "norm", work: Work::Memory { elements: 1 << 20 } };
+    assert_eq!(late.kernel(&norm, Pass::WeightGradient, 2), Span::ZERO);
+    // Few rows for each expert: half the rate.
+    let experts = |rows| Kernel { name: "experts", work: Work::Grouped { groups: 8, rows, n: 8192, k: 8192 } };
+    let machine = Machine { memory: Rate::gbyte(20_000), ..machine };
+    let slow = Machine { grouped: (512, 500_000), ..machine.clone() };
+    for (rows, times) in [(8 * 511, 2.0), (8 * 512, 1.0)] {
+        let ratio = slow.kernel(&experts(rows), Pass::Forward, 2).as_us()
+            / machine.kernel(&experts(rows), Pass::Forward, 2).as_us();
+        assert!((ratio - times).abs() < 1e-6, "{rows}: {ratio}");
+    }
+}
+
+#[test]
+fn tokens_of_a_decode_are_bounded_by_the_weights() {
+    // 24·10⁹ parameters on an A100 PCIe: 24.8 ms a token; a quarter on each of four, and 80 messages of 20 µs: 7.8 ms.
+    let read = |parameters: u64, rate: u64| {
+        Machine::ideal(FlopRate::from_tera(312.0), Rate::gbyte(rate)).pass_over(Bytes::new(2 * parameters))
+    };
+    let ms = |span: Span| format!("{:.1}", span.as_us() / 1e3);
+    assert_eq!(ms(read(24_000_000_000, 1935)), "24.8");
+    assert_eq!(ms(read(6_000_000_000, 1935) + Span::from_us(20) * 80), "7.8");
+    // 70·10⁹ over four: 18.1 ms on PCIe cards, 17.2 on SXM.
+    assert_eq!(ms(read(17_500_000_000, 1935)), "18.1");
+    assert_eq!(ms(read(17_500_000_000, 2039)), "17.2");
+    // 5.2 ms on eight H100, beside 160 messages of 10 µs.
+    assert_eq!(ms(read(8_750_000_000, 3350)), "5.2");
+}
+
+#[test]
+fn layers_add_up() {
+    let model = &Models::builtin().get("llama3.1-8b").unwrap().model;
+    let sizes = SizesSpec { gpus: 4, pipeline: 4, global_batch: 4, ..SizesSpec::default() }.check(model).unwrap();
+    let job = Job::training(model, &sizes);
+    let machine = Machine::of(figures().device("h100-sxm").unwrap(), Number::Bf16, Rate::gbyte(3350), figures());
+    let layer = machine.layer(model, 0, &sizes.share(), 2);
+    assert_eq!(machine.chunk(&job, 1, 0), layer * 8);
+    assert!(machine.chunk(&job, 0, 0).total() > (layer * 8).total());
+    assert!(machine.chunk(&job, 3, 0).total() > machine.chunk(&job, 0, 0).total());
+    // Backward is about twice forward: the gradient by the inputs a little more, for attention has no other.
+    assert!(layer.data > layer.forward && layer.weight < layer.forward);
+    // 8·10⁹ parameters at 40 to 60 % of the peak, as whole models reach.
+    let flops = model.training_flops(1, 4096, crate::model::flops::Counted::MODEL);
+    let time: Span = (0..4).map(|s| machine.chunk(&job, s, 0).total()).sum();
+    let share = crate::model::flops::utilisation(flops, time.as_secs(), 1, machine.peak);
+    assert!((0.5..0.75).contains(&share), "{share}");
+    // In fp8 the products of weights are faster, not twice.
+    let fp8 = Machine::of(figures().device("h100-sxm").unwrap(), Number::Fp8, Rate::gbyte(3350), figures());
+    let ratio = layer.total().as_us() / fp8.layer(model, 0, &sizes.share(), 2).total().as_us();
+    assert!(ratio > 1.2 && ratio < 1.9, "{ratio}");
+    // Recomputation adds one more forward pass.
+    let full = SizesSpec {
+        gpus: 4,
+        pipeline: 4,
+        global_batch: 4,
+        recompute: crate::model::activations::Recompute::Full,
+        ..SizesSpec::default()
+    };
+    let sizes = full.check(model).unwrap();
+    assert_eq!(machine.chunk(&Job::training(model, &sizes), 1, 0).data, (layer.data + layer.forward) * 8);
+}
+
+#[test]
+fn a_profile_comes_before_the_law() {
+    let text = "[[kernel]]\nname = \"product\"\npass = \"forward\"\nm = 8\nn = 8\nk = 8\ntime = \"7 us\"\n\
+                [[kernel]]\nname = \"product\"\npass = \"forward\"\ntime = \"9 us\"\n";
+    let machine = Machine {
+        profile: Profile::from_toml(text).unwrap(),
+        ..Machine::ideal(FlopRate::from_tera(1.0), Rate::gbyte(1))
+    };
+    assert_eq!(machine.kernel(&gemm(8, 8, 8), Pass::Forward, 2), Span::from_us(7));
+    assert_eq!(machine.kernel(&gemm(8, 8, 9), Pass::Forward, 2), Span::from_us(9));
+    assert_ne!(machine.kernel(&gemm(8, 8, 8), Pass::DataGradient, 2), Span::from_us(7));
+    let fault = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
+    assert!(fault(&text.replace("k = 8\n", "")).contains("one or two of `m`, `n` and `k`"));
+    assert!(fault(&text.replace("7 us", "7")).starts_with("time of kernel `product`: a bare number"));
+    assert!(fault(&format!("{text}{text}")).contains("stands twice"));
+    assert!(fault("[[kernel]]\nname = 3").contains("name"));
+}
+
+#[test]
+fn work_beside_messages_goes_on_slower() {
+    let us = Span::from_us;
+    // All of it beside: 100 µs at 80 %. The first 50 µs beside: 40 done, 60 left. None.
+    assert_eq!(beside(us(100), 200_000, us(1000)), us(125));
+    assert_eq!(beside(us(100), 200_000, us(50)), us(110));
+    assert_eq!(beside(us(100), 200_000, Span::ZERO), us(100));
+    assert_eq!(beside(us(100), 0, us(50)), us(100));
+    assert_eq!(beside(Span::from_ps(u64::MAX), 900_000, us(1)), Span::from_ps(u64::MAX));
+    assert_eq!(figures().overlap, Slowdown { scale_up: 150_000, scale_out: 20_000 });
+}
+
+#[test]
+fn jitter_has_streams_of_its_own() {
+    let jitter =
+        Jitter { seed: 5, kernel_sigma: 0.015, gpu_sigma: 0.02, straggler_share: 0.005, straggler_slowdown: 0.1 };
+    let draw = |jitter: &Jitter, gpu| {
+        let mut gpu = jitter.gpu(gpu);
+        (0..4).map(|_| gpu.next(Span::from_us(100))).collect::<Vec<_>>()
+    };
+    assert_eq!(draw(&jitter, 3), draw(&jitter, 3));
+    assert_ne!(draw(&jitter, 3), draw(&jitter, 4));
+    // Without jitter the time is exact.
+    assert_eq!(draw(&Jitter::default(), 3), [Span::from_us(100); 4]);
+    // Stragglers: 0.5 % of many; which they are does not depend on the other laws.
+    let alone = Jitter { kernel_sigma: 0.0, gpu_sigma: 0.0, ..jitter };
+    let slow: Vec<u64> = (0..20_000).filter(|g| jitter.is_straggler(*g)).collect();
+    assert!((70..130).contains(&slow.len()), "{}", slow.len());
+    assert!(slow.iter().all(|g| alone.lasting(*g) == 1.1) && alone.lasting(slow[0] + 1) == 1.0);
+    // The slowest of n by kernels alone: about σ·√(2·ln n) over the median.
+    let mut worst = 0.0f64;
+    let kernels = Jitter { gpu_sigma: 0.0, straggler_share: 0.0, ..jitter };
+    for gpu in 0..4096 {
+        worst = worst.max(kernels.gpu(gpu).next(Span::from_us(1000)).as_us() / 1000.0);
+    }
+    let expected = (0.015 * (2.0 * 4096f64.ln()).sqrt()).exp();
+    assert!((worst - expected).abs() < 0.02, "{worst} {expected}");
+}
