@@ -214,9 +214,8 @@ impl Machine {
         let (model, sizes, width) = (job.model, job.sizes, job.widths.activation);
         let share = sizes.share();
         let mut out = LayerTimes::default();
-        for index in sizes.layers_of(stage, chunk) {
-            let kernels = model.layer_kernels(index, &share);
-            let mut layer = self.kernels(&kernels, width);
+        let mut add = |kernels: &[Kernel]| {
+            let mut layer = self.kernels(kernels, width);
             layer.data += match sizes.recompute {
                 Recompute::Nothing => Span::ZERO,
                 // A fused core works its scores out again within its backward kernel.
@@ -229,11 +228,19 @@ impl Machine {
                 layer.weight = Span::ZERO;
             }
             out = out + layer;
+        };
+        for index in sizes.layers_of(stage, chunk) {
+            add(&model.layer_kernels(index, &share));
+        }
+        let last = stage + 1 == sizes.pipeline && chunk + 1 == sizes.virtual_stages;
+        if last && model.mtp_layers > 0 {
+            let kernels = model.prediction_kernels(&share);
+            (0..model.mtp_layers).for_each(|_| add(&kernels));
         }
         if stage == 0 && chunk == 0 {
             out = out + self.kernels(&model.embedding_kernels(&share), width);
         }
-        if stage + 1 == sizes.pipeline && chunk + 1 == sizes.virtual_stages {
+        if last {
             out = out + self.kernels(&model.head_kernels(&share), width);
         }
         out

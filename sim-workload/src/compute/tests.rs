@@ -159,6 +159,20 @@ fn layers_add_up() {
 }
 
 #[test]
+fn unfused_attention_does_twice_the_work_and_moves_the_scores() {
+    let model = &Models::builtin().get("gpt-22b").unwrap().model;
+    let fused = Share { tensor: 8, ..Share::whole(4, 2048) };
+    let flops =
+        |share: &Share| model.layer_kernels(0, share).iter().map(|k| k.flops(Pass::DataGradient).get()).sum::<u128>();
+    let core = 4 * 8 * 2048 * 2048 * 96 * 2;
+    let unfused = Share { fused: false, ..fused };
+    // The causal half is 2·s·d a head and token, backward twice; all pairs are twice that.
+    assert_eq!(flops(&unfused) - flops(&fused), 2 * core);
+    let machine = Machine::of(figures().device("a100-sxm4-80").unwrap(), Number::Bf16, Rate::gbyte(2039), figures());
+    assert!(machine.layer(model, 0, &unfused, 2).total() > machine.layer(model, 0, &fused, 2).total());
+}
+
+#[test]
 fn a_profile_comes_before_the_law() {
     let text = "[[kernel]]\nname = \"product\"\npass = \"forward\"\nm = 8\nn = 8\nk = 8\ntime = \"7 us\"\n\
                 [[kernel]]\nname = \"product\"\npass = \"forward\"\ntime = \"9 us\"\n";

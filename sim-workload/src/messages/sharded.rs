@@ -30,9 +30,8 @@ pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
     }
     if last {
         unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, "fsdp head", out);
-        let mtp = Local::of_mtp(model, sizes);
-        unit(job, mtp.dense, Group::Shard, Per::Micro, "fsdp prediction layers", out);
-        unit(job, mtp.experts, Group::ExpertData, Per::Micro, "fsdp experts of prediction layers", out);
+        let join = Local::of_prediction(model, sizes).dense;
+        unit(job, join, Group::Shard, Per::Micro, "fsdp prediction", out);
     }
     let shard = data::trained(job, stage).dense.div_ceil(sizes.shard) * job.widths.gradient;
     out.push(Message {

@@ -191,8 +191,8 @@ fn dispatch_and_combine() {
     let list = of_stage(&job, 0);
     assert_eq!(one(&list, "ep dispatch").bytes, Bytes::new(4096 * 8 * (7168 + 224)));
     assert_eq!(one(&list, "ep combine").bytes, Bytes::new(4096 * 8 * 7168 * 2));
-    // 58 layers of experts, two micro batches, four messages.
-    assert_eq!(count(&list, "ep", ANY), 58 * 2 * 4);
+    // 58 layers of experts and the prediction layer, two micro batches, four messages.
+    assert_eq!(count(&list, "ep", ANY), 59 * 2 * 4);
     job.choices.copies = Copies::Rank;
     let fewer = one(&of_stage(&job, 0), "ep dispatch").bytes;
     assert!((fewer.get() as f64 / (4096.0 * 7392.0) - 7.677).abs() < 0.01);
@@ -318,10 +318,15 @@ proptest! {
         }
     }
 
-    /// What all ranks hold and reduce is the model, each parameter as often as it has peers.
+    /// What all ranks hold and reduce is the model, with its prediction layers, each parameter as often as it has peers.
     #[test]
     fn parameters_are_conserved(spec in any_spec(), moe in any::<bool>()) {
-        let name = if moe { "qwen3-30b-a3b" } else { "gpt3-175b" };
+        let name = if moe { "deepseek-v3" } else { "gpt3-175b" };
+        // 61 layers: one more in the first stage.
+        let p = spec.pipeline * spec.virtual_stages;
+        let mut layers = vec![model(name).layers / p; p as usize];
+        layers[0] += model(name).layers % p;
+        let spec = SizesSpec { split: Split::Given(layers), ..spec };
         let Some(sizes) = checked(name, &SizesSpec { tensor: 1, gpus: spec.gpus / spec.tensor, sequence_parallel: None, ..spec }) else {
             return Ok(());
         };
@@ -331,7 +336,7 @@ proptest! {
             .map(|l| l.dense + l.experts * sizes.expert)
             .sum();
         let twice = if m.tied && sizes.pipeline > 1 { m.vocab * m.hidden } else { 0 };
-        prop_assert_eq!(held, m.parameters() + twice);
+        prop_assert_eq!(held, m.parameters() + m.mtp_parameters() + twice);
     }
 
     /// An all-reduce passes as much as a reduce-scatter and an all-gather of as much; so sequence parallelism costs what it replaces.

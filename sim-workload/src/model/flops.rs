@@ -55,13 +55,10 @@ impl Model {
 
     fn pass_flops(&self, sequences: u64, length: u64, counted: Counted, pass: Pass) -> Flops {
         let share = Share { mask: counted.mask, ..Share::whole(sequences, length) };
-        let head: Flops = self.head_kernels(&share).iter().map(|k| k.flops(pass)).sum();
-        let mut total = self.layers_flops(&share, pass) + head;
+        let sum = |kernels: Vec<Kernel>| kernels.iter().map(|k| k.flops(pass)).sum::<Flops>();
+        let mut total = self.layers_flops(&share, pass) + sum(self.head_kernels(&share));
         if counted.mtp && self.mtp_layers > 0 {
-            let layer = self.layer_flops(self.layers - 1, &share, pass);
-            let (m, n, k) = (share.tokens(), self.hidden, 2 * self.hidden);
-            let join = Kernel { name: "projection of MTP", work: super::kernels::Work::Gemm { m, n, k } };
-            total += (layer + head + join.flops(pass)) * self.mtp_layers;
+            total += sum(self.prediction_kernels(&share)) * self.mtp_layers;
         }
         total
     }
@@ -81,10 +78,6 @@ impl Model {
             }
         }
         total
-    }
-
-    fn layer_flops(&self, index: u64, share: &Share, pass: Pass) -> Flops {
-        self.layer_flops_of(self.kind(index), self.window_of(index), share, pass)
     }
 
     fn layer_flops_of(&self, kind: super::LayerKind, window: Option<u64>, share: &Share, pass: Pass) -> Flops {

@@ -307,6 +307,23 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The kernels of one layer of multi-token prediction: two norms and a projection of two hidden states to one, a layer as the
+    /// last, and the head once more.
+    #[must_use]
+    pub fn prediction_kernels(&self, share: &Share) -> Vec<Kernel> {
+        let outer = share.outer_tokens() * self.hidden;
+        let width = self.hidden.div_ceil(share.tensor);
+        let mut out = vec![
+            memory("norms of prediction", 4 * outer),
+            gemm("projection of prediction", share.tokens(), width, 2 * self.hidden),
+        ];
+        out.extend(self.layer_kernels(self.layers.saturating_sub(1), share));
+        out.extend(self.head_kernels(share));
+        out
+    }
+}
+
 impl Kernel {
     /// Operations of a pass.
     #[must_use]

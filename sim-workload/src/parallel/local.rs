@@ -52,13 +52,12 @@ impl Local {
         Self { dense: head.div_ceil(sizes.tensor) + model.last_norm_parameters(), experts: 0 }
     }
 
-    /// Of the layers of multi-token prediction, in the last stage.
+    /// Of what multi-token prediction has beside its layers, in the last stage: projections and norms.
     #[must_use]
-    pub fn of_mtp(model: &Model, sizes: &Sizes) -> Self {
-        let layer = Self::of_layer(model, sizes, model.kind(model.layers.saturating_sub(1)));
+    pub const fn of_prediction(model: &Model, sizes: &Sizes) -> Self {
         let join = (2 * model.hidden * model.hidden).div_ceil(sizes.tensor);
         let norms = 2 * model.hidden + model.last_norm_parameters();
-        Self { dense: layer.dense + join + norms, experts: layer.experts } * model.mtp_layers
+        Self { dense: (join + norms) * model.mtp_layers, experts: 0 }
     }
 
     /// Of a rank of `stage`: its layers, and embedding or head, of all stages that the schedule lets it hold.
@@ -74,7 +73,7 @@ impl Local {
                 out = out + Self::of_embedding(model, sizes);
             }
             if held + 1 == sizes.pipeline {
-                out = out + Self::of_head(model, sizes) + Self::of_mtp(model, sizes);
+                out = out + Self::of_head(model, sizes) + Self::of_prediction(model, sizes);
             }
         }
         out

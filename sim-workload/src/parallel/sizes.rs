@@ -458,16 +458,18 @@ impl Sizes {
         start..start + self.chunk_layers.get(at).copied().unwrap_or(0)
     }
 
-    /// Dense layers and layers of experts in all chunks of `stage`.
+    /// Dense layers and layers of experts in all chunks of `stage`; in the last stage with those of multi-token prediction, which
+    /// are as the model's last layer.
     #[must_use]
     pub fn layers_of_stage(&self, model: &Model, stage: u64) -> (u64, u64) {
+        let chunks = (0..self.virtual_stages).flat_map(|chunk| self.layers_of(stage, chunk));
+        let last = model.layers.saturating_sub(1);
+        let further = if stage + 1 == self.pipeline { model.mtp_layers } else { 0 };
         let mut out = (0, 0);
-        for chunk in 0..self.virtual_stages {
-            for layer in self.layers_of(stage, chunk) {
-                match model.kind(layer) {
-                    LayerKind::Dense => out.0 += 1,
-                    LayerKind::Experts => out.1 += 1,
-                }
+        for layer in chunks.chain((0..further).map(|_| last)) {
+            match model.kind(layer) {
+                LayerKind::Dense => out.0 += 1,
+                LayerKind::Experts => out.1 += 1,
             }
         }
         out
