@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use sim_core::units::{Rate, Span};
 
+use super::jitter::StepLaw;
 use super::law::{Curve, Tiles};
 use super::{Number, Slowdown};
 use crate::units::FlopRate;
@@ -68,6 +69,7 @@ pub struct Figures {
     /// What kernels lose beside messages.
     pub overlap: Slowdown,
     links: BTreeMap<String, PlainLink>,
+    steps: Vec<(String, StepLaw)>,
 }
 
 /// A GPU of which no rates are known.
@@ -169,6 +171,17 @@ struct RawLink {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawStep {
+    run: String,
+    median_s: f64,
+    steps: u64,
+    sigma: f64,
+    stall_share: f64,
+    stall_s: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawSource {
     title: String,
     #[serde(rename = "where")]
@@ -187,6 +200,7 @@ struct Raw {
     launch: RawLaunch,
     overlap: RawOverlap,
     link: BTreeMap<String, RawLink>,
+    step: Vec<RawStep>,
 }
 
 fn millionths(share: f64) -> u64 {
@@ -263,6 +277,7 @@ impl Figures {
                 scale_out: millionths(raw.overlap.scale_out),
             },
             links: links.collect(),
+            steps: raw.step.iter().map(|step| (step.run.clone(), step.law())).collect(),
         })
     }
 
@@ -282,10 +297,27 @@ impl Figures {
         self.devices.iter()
     }
 
+    /// How steps of public runs varied: the run, and its law.
+    pub fn steps(&self) -> impl Iterator<Item = (&str, StepLaw)> {
+        self.steps.iter().map(|(run, law)| (run.as_str(), *law))
+    }
+
     /// The link called `name`.
     #[must_use]
     pub fn link(&self, name: &str) -> Option<PlainLink> {
         self.links.get(name).copied()
+    }
+}
+
+impl RawStep {
+    fn law(&self) -> StepLaw {
+        StepLaw {
+            median: Span::from_us_f64(self.median_s * 1e6),
+            steps: self.steps,
+            sigma: self.sigma,
+            stall_share: self.stall_share,
+            stall: Span::from_us_f64(self.stall_s * 1e6),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! kernels vary around their time by a log-normal factor; GPUs differ for good by one of their own; a few are slow for good.
 //! Sources: docs/workloads.md.
 
-use rand_distr::{Distribution, StandardNormal, StandardUniform};
+use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 use sim_core::random;
 use sim_core::units::Span;
 
@@ -21,6 +21,39 @@ pub struct Jitter {
     pub straggler_share: f64,
     /// How much longer they take: 0.1 for a tenth.
     pub straggler_slowdown: f64,
+}
+
+/// How whole steps vary: `median · exp(N(0, σ²))`, and now and then a stall. What counts as one in the logs is longer than 0.15
+/// medians; beyond that its length is drawn from an exponential law with their mean.
+///
+/// Both are one-sided beside the median of a step that is simulated without jitter: compare medians with it, not means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepLaw {
+    /// The median step.
+    pub median: Span,
+    /// Steps in the logs.
+    pub steps: u64,
+    /// σ of the logarithm of a step.
+    pub sigma: f64,
+    /// The share of steps with a stall.
+    pub stall_share: f64,
+    /// The mean length of a stall: what a step with one takes beyond the median.
+    pub stall: Span,
+}
+
+impl StepLaw {
+    /// What step number `step`, of `span` without jitter, takes.
+    #[must_use]
+    pub fn draw(&self, seed: u64, step: u64, span: Span) -> Span {
+        let mut stream = random::stream(seed, "step jitter", step);
+        let normal: f64 = StandardNormal.sample(&mut stream);
+        let stalls: f64 = StandardUniform.sample(&mut stream);
+        let length: f64 = Exp1.sample(&mut stream);
+        let least = 0.15 * self.median.as_ps() as f64;
+        let beyond = (self.stall.as_ps() as f64 - least).max(0.0);
+        let stall = if stalls < self.stall_share { least + beyond * length } else { 0.0 };
+        Span::from_ps((span.as_ps() as f64 * (self.sigma * normal).exp() + stall).round() as u64)
+    }
 }
 
 /// The factors of one GPU, drawn in the order of its kernels.

@@ -228,3 +228,26 @@ fn jitter_has_streams_of_its_own() {
     let expected = (0.015 * (2.0 * 4096f64.ln()).sqrt()).exp();
     assert!((worst - expected).abs() < 0.02, "{worst} {expected}");
 }
+
+#[test]
+fn steps_vary_as_in_the_logs() {
+    let laws: Vec<_> = figures().steps().collect();
+    assert_eq!(laws.len(), 9);
+    for (run, law) in laws {
+        let n = 4001;
+        let mut steps: Vec<f64> = (0..n).map(|i| law.draw(1, i, law.median).as_secs()).collect();
+        steps.sort_by(f64::total_cmp);
+        let median = law.median.as_secs();
+        assert!((steps[2000] / median - 1.0).abs() < 0.005, "{run}");
+        let long = steps.iter().filter(|s| **s > 1.15 * median).count() as f64 / n as f64;
+        // Within four standard deviations of the draw.
+        let tolerance = 4.0 * (law.stall_share / n as f64).sqrt();
+        assert!((long - law.stall_share).abs() <= tolerance, "{run}: {long}");
+        let short: Vec<f64> = steps.iter().filter(|s| **s <= 1.15 * median).map(|s| (s / median).ln()).collect();
+        let sigma = (short.iter().map(|x| x * x).sum::<f64>() / short.len() as f64).sqrt();
+        assert!((sigma / law.sigma - 1.0).abs() < 0.35, "{run}: {sigma}");
+    }
+    let (_, law) = figures().steps().next().unwrap();
+    assert_eq!(law.draw(1, 7, law.median), law.draw(1, 7, law.median));
+    assert_ne!(law.draw(1, 7, law.median), law.draw(1, 8, law.median));
+}

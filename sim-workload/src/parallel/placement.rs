@@ -1,6 +1,6 @@
 //! Ranks on GPUs: node, rail, domain of the scale-up network.
 
-use super::SizeFault;
+use super::{Group, Ranks, SizeFault};
 use crate::nearest::Nearest;
 
 /// Where ranks go.
@@ -136,6 +136,26 @@ impl Placement {
     pub fn gpu(&self, rank: u64) -> u64 {
         let place = self.place(rank);
         place.node * self.per_node + place.local
+    }
+
+    /// Checks that no group of a kind leaves the scale-up network: what tensor parallelism wants, and experts if they can.
+    ///
+    /// # Errors
+    /// If one does; with the sizes of group that would not.
+    pub fn within_domain(&self, ranks: &Ranks, group: Group) -> Result<(), SizeFault> {
+        let domain = self.segment.unwrap_or(self.per_node * self.nodes_per_domain);
+        for members in ranks.groups(group) {
+            let spread = self.spread(&members);
+            if spread.scales_out() {
+                let values = format!(
+                    "a group of {} ranks is on {} domains of {domain} GPUs, at most {} in one",
+                    spread.ranks, spread.domains, spread.most_in_domain
+                );
+                let near = Nearest::divisor(spread.ranks, domain, |d| d < spread.ranks);
+                return Err(SizeFault::Rule { rule: "one scale-up domain a group", values, key: group.name(), near });
+            }
+        }
+        Ok(())
     }
 
     /// How a group lies.

@@ -148,6 +148,21 @@ fn rails_and_nodes() {
 }
 
 #[test]
+fn groups_that_leave_the_scale_up_network_are_told() {
+    let spec = SizesSpec { gpus: 32, tensor: 16, global_batch: 2, ..SizesSpec::default() };
+    let ranks = Ranks::new(&Order::default(), &check("llama3-70b", &spec)).unwrap();
+    let fault = Placement::nodes_of(8).within_domain(&ranks, Group::Tensor).unwrap_err().to_string();
+    assert_eq!(
+        fault,
+        "`one scale-up domain a group` does not hold: a group of 16 ranks is on 2 domains of 8 GPUs, at most 8 in one; near: tp = 4 or 8"
+    );
+    // The same group in an NVL72 of trays of four.
+    let rack = Placement { nodes_per_domain: 18, ..Placement::nodes_of(4) };
+    assert!(rack.within_domain(&ranks, Group::Tensor).is_ok());
+    assert!(Placement::nodes_of(8).within_domain(&ranks, Group::Pipeline).is_ok());
+}
+
+#[test]
 fn faults_name_the_relation_and_what_would_do() {
     let base = llama_405b();
     let m = "llama3.1-405b";
