@@ -248,11 +248,21 @@ fn links_of_the_documents_lead_somewhere() {
 
 /// Paths in code marks of a document that look like files or folders of the repository.
 fn named_paths(text: &str) -> BTreeSet<String> {
-    let starts: Vec<String> =
-        ["src", "sim-core", "sim-topology", "sim-collectives", "sim-workload", "sim-report", "tests", "docs", "scenarios", "benches"]
-            .iter()
-            .map(|s| format!("{s}/"))
-            .collect();
+    let starts: Vec<String> = [
+        "src",
+        "sim-core",
+        "sim-topology",
+        "sim-collectives",
+        "sim-workload",
+        "sim-report",
+        "tests",
+        "docs",
+        "scenarios",
+        "benches",
+    ]
+    .iter()
+    .map(|s| format!("{s}/"))
+    .collect();
     text.lines()
         .flat_map(|line| line.split('`').skip(1).step_by(2))
         .filter(|code| starts.iter().any(|s| code.starts_with(s.as_str())))

@@ -224,9 +224,6 @@ impl Machine {
                 }
                 Recompute::Full => layer.forward,
             };
-            if job.choices.adapters.is_some() {
-                layer.weight = Span::ZERO;
-            }
             out = out + layer;
         };
         for index in sizes.layers_of(stage, chunk) {
@@ -242,6 +239,10 @@ impl Machine {
         }
         if last {
             out = out + self.kernels(&model.head_kernels(&share), width);
+        }
+        if job.choices.adapters.is_some() {
+            // Frozen matrices have no gradient; the adapters' own products are below a hundredth.
+            out.weight = Span::ZERO;
         }
         out
     }
