@@ -9,6 +9,7 @@ use sim_core::units::Bytes;
 use super::{Message, Operation, Overlap, Per, Phase, Place};
 use crate::job::Job;
 use crate::model::activations::Recompute;
+use crate::model::kernels::{FUSED, SCORES, WEIGHTED};
 use crate::parallel::{ContextKind, Group};
 
 pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
@@ -24,22 +25,22 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
     };
     let again = sizes.recompute == Recompute::Full;
     let forward = [Some(Phase::Forward), again.then_some(Phase::Recompute)].into_iter().flatten();
-    let core = "attention";
+    let (first, last) = if sizes.fused_attention { (FUSED, FUSED) } else { (SCORES, WEIGHTED) };
     match sizes.context_kind {
         ContextKind::Ring => {
             let hop = Operation::Send;
             for phase in forward.chain([Phase::Backward]) {
-                push("cp keys and values", hop, block, phase, c - 1, Place::Before(core), Overlap::Attention);
+                push("cp keys and values", hop, block, phase, c - 1, Place::Before(first), Overlap::Attention);
             }
-            let place = Place::After(core);
+            let place = Place::After(last);
             push("cp gradients of keys and values", hop, block, Phase::Backward, c - 1, place, Overlap::Attention);
         }
         ContextKind::AllGather => {
             let gather = Operation::AllGather;
             for phase in forward.chain([Phase::Backward]) {
-                push("cp keys and values", gather, block * c, phase, 1, Place::Before(core), Overlap::Nothing);
+                push("cp keys and values", gather, block * c, phase, 1, Place::Before(first), Overlap::Nothing);
             }
-            let (scatter, place) = (Operation::ReduceScatter, Place::After(core));
+            let (scatter, place) = (Operation::ReduceScatter, Place::After(last));
             push("cp gradients of keys and values", scatter, block * c, Phase::Backward, 1, place, Overlap::Nothing);
         }
         ContextKind::AllToAll => {
@@ -47,12 +48,12 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
             let inputs = Bytes::new(tokens * (heads * width_qk + kv) * w);
             let result = Bytes::new(tokens * heads * width_v * w);
             for phase in forward {
-                push("cp heads for tokens", exchange, inputs, phase, 1, Place::Before(core), Overlap::Nothing);
-                push("cp tokens for heads", exchange, result, phase, 1, Place::After(core), Overlap::Nothing);
+                push("cp heads for tokens", exchange, inputs, phase, 1, Place::Before(first), Overlap::Nothing);
+                push("cp tokens for heads", exchange, result, phase, 1, Place::After(last), Overlap::Nothing);
             }
             let back = Phase::Backward;
-            push("cp heads for tokens", exchange, result, back, 1, Place::Before(core), Overlap::Nothing);
-            push("cp tokens for heads", exchange, inputs, back, 1, Place::After(core), Overlap::Nothing);
+            push("cp heads for tokens", exchange, result, back, 1, Place::Before(first), Overlap::Nothing);
+            push("cp tokens for heads", exchange, inputs, back, 1, Place::After(last), Overlap::Nothing);
         }
     }
 }

@@ -12,7 +12,11 @@ use crate::parallel::Group;
 pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
     let Some(experts) = job.model.experts else { return };
     let (tokens, hidden) = (job.sizes.share().outer_tokens(), job.model.hidden);
-    let routing = Routing::of(experts, job.sizes.expert, 1);
+    let mut routing = Routing::of(experts, job.sizes.expert, 1);
+    if let Some((groups, top)) = experts.groups.filter(|(groups, _)| job.sizes.expert.is_multiple_of(*groups)) {
+        // Whole ranks in a group of experts: a token goes to those of some groups only.
+        routing = Routing { nodes: groups, top_nodes: Some(top), ..routing };
+    }
     let size = |payload| routing.sent(tokens, hidden, payload, job.choices.copies);
     let (dispatch, combine) = (size(job.choices.dispatch), size(job.choices.combine));
     let mut push = |name, bytes, phase, place| {

@@ -1,6 +1,6 @@
 //! Every message of a step: what, how large, between whom, how often, when, and what it may run beside.
 //!
-//! One file a parallelism; a new one is a file and a line in [`WRITERS`]. The size of a message is that of the buffer that a user
+//! One file a parallelism; a new one is a file and a line in `WRITERS`. The size of a message is that of the buffer that a user
 //! would pass: of an all-reduce the whole buffer, of an all-gather the gathered result, of a reduce-scatter a rank's input, of
 //! an all-to-all what a rank sends, to itself included, of a send what is sent. What passes over wires: [`Message::wire_bytes`].
 
@@ -17,6 +17,8 @@ mod vocabulary;
 
 #[cfg(test)]
 mod tests;
+
+use core::fmt;
 
 use sim_core::units::Bytes;
 
@@ -146,6 +148,25 @@ pub struct Message {
     pub place: Place,
     /// What it may run beside.
     pub overlap: Overlap,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::AllReduce => "all-reduce",
+            Self::AllGather => "all-gather",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::AllToAll => "all-to-all",
+            Self::Send => "send",
+        })
+    }
+}
+
+impl fmt::Display for Message {
+    /// `ep dispatch: all-to-all of 462 MiB over ep`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} of {} over {}", self.name, self.operation, self.bytes, self.group.name())
+    }
 }
 
 impl Message {

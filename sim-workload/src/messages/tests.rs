@@ -195,10 +195,43 @@ fn dispatch_and_combine() {
     assert_eq!(count(&list, "ep", ANY), 59 * 2 * 4);
     job.choices.copies = Copies::Rank;
     let fewer = one(&of_stage(&job, 0), "ep dispatch").bytes;
-    assert!((fewer.get() as f64 / (4096.0 * 7392.0) - 7.677).abs() < 0.01);
+    // Four of eight groups, so 128 experts on 32 ranks to choose from: 32·(1 − C(124, 8)/C(128, 8)) = 7.359 ranks.
+    assert!((fewer.get() as f64 / (4096.0 * 7392.0) - 7.359).abs() < 0.001);
+    assert_eq!(one(&list, "ep combine").to_string(), "ep combine: all-to-all of 448 MiB over ep");
     // Experts of their own: nobody to reduce them with, the rest over 64.
     assert_eq!(count(&list, "edp", ANY), 0);
     assert_eq!(one(&list, "dp gradients").group.size(&sizes), 64);
+}
+
+#[test]
+fn messages_name_kernels_that_there_are() {
+    for (name, fused) in [("llama3-70b", true), ("deepseek-v3", true), ("qwen3-30b-a3b", true), ("gpt-22b", false)] {
+        for kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll] {
+            let m = model(name);
+            let moe = m.experts.is_some();
+            let spec = SizesSpec {
+                gpus: 8,
+                tensor: 2,
+                context: 2,
+                context_kind: kind,
+                expert: if moe { 4 } else { 1 },
+                expert_tensor: if moe { 2 } else { 1 },
+                fused_attention: fused,
+                global_batch: 4,
+                ..SizesSpec::default()
+            };
+            let sizes = spec.check(m).unwrap();
+            let share = sizes.share();
+            let mut kernels: Vec<&str> =
+                (0..m.layers).flat_map(|i| m.layer_kernels(i, &share)).map(|k| k.name).collect();
+            kernels.extend(m.embedding_kernels(&share).iter().chain(&m.head_kernels(&share)).map(|k| k.name));
+            for (message, _) in of_stage(&Job::training(m, &sizes), 0) {
+                if let Place::Before(kernel) | Place::After(kernel) = message.place {
+                    assert!(kernels.contains(&kernel), "{name}: {message} at `{kernel}`");
+                }
+            }
+        }
+    }
 }
 
 #[test]

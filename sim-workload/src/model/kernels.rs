@@ -161,10 +161,14 @@ impl Share {
     }
 }
 
-const SCORES: &str = "scores";
+/// The kernel of a fused core of attention.
+pub(crate) const FUSED: &str = "attention";
+/// The first kernel of an unfused core of attention.
+pub(crate) const SCORES: &str = "scores";
 const SOFTMAX: &str = "softmax";
 const DROPOUT: &str = "dropout of scores";
-const WEIGHTED: &str = "weighted sum";
+/// The last kernel of an unfused core of attention.
+pub(crate) const WEIGHTED: &str = "weighted sum";
 
 const fn gemm(name: &'static str, m: u64, n: u64, k: u64) -> Kernel {
     Kernel { name, work: Work::Gemm { m, n, k } }
@@ -226,7 +230,7 @@ impl Model {
         }
         if share.fused {
             out.push(Kernel {
-                name: "attention",
+                name: FUSED,
                 work: Work::Attention {
                     heads,
                     kv_heads,

@@ -1,6 +1,6 @@
 //! Schedules of a pipeline: what each stage does in which order, one file a schedule.
 //!
-//! A schedule writes a list of [`Slot`]s for each stage; [`play`] gives it times. Bubbles and activations in flight have closed
+//! A schedule writes a list of [`Slot`]s for each stage; [`play()`] gives it times. Bubbles and activations in flight have closed
 //! forms, to which tests hold the lists.
 
 pub mod dualpipe;
