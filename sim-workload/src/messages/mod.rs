@@ -205,34 +205,34 @@ pub fn of_stage(job: &Job<'_>, stage: u64) -> Vec<(Message, u64)> {
 fn times(job: &Job<'_>, stage: u64, message: &Message) -> u64 {
     let micros = job.sizes.micros();
     let held = || job.sizes.schedule.holds(job.sizes.shape(), stage);
-    message.count
-        * match message.per {
-            Per::Step => 1,
-            Per::Micro => micros / held().len() as u64,
-            Per::Layer(kind) => {
-                let layers = held().into_iter().map(|s| job.sizes.layers_of_stage(job.model, s));
-                let layers: u64 = layers
-                    .map(|(dense, experts)| match kind {
-                        None => dense + experts,
-                        Some(LayerKind::Dense) => dense,
-                        Some(LayerKind::Experts) => experts,
-                    })
-                    .sum();
-                // Of two stages' layers each meets half of the micro batches.
-                layers * (micros / held().len() as u64)
-            }
-            Per::Boundary | Per::Arrival => {
-                let pipes = job.sizes.schedule.pipes(job.sizes.shape());
-                let each = micros / pipes.len() as u64;
-                // The place that sends nothing that way, or gets nothing.
-                let last = (message.phase == Phase::Forward) == (message.per == Per::Boundary);
-                let here = |pipe: &Vec<(u64, u64)>| {
-                    let without = if last { pipe.len() - 1 } else { 0 };
-                    pipe.iter().enumerate().filter(|(i, (s, _))| *s == stage && *i != without).count() as u64
-                };
-                pipes.iter().map(here).sum::<u64>() * each
-            }
+    let each = match message.per {
+        Per::Step => 1,
+        Per::Micro => micros / held().len() as u64,
+        Per::Layer(kind) => {
+            let layers = held().into_iter().map(|s| job.sizes.layers_of_stage(job.model, s));
+            let layers: u64 = layers
+                .map(|(dense, experts)| match kind {
+                    None => dense + experts,
+                    Some(LayerKind::Dense) => dense,
+                    Some(LayerKind::Experts) => experts,
+                })
+                .sum();
+            // Of two stages' layers each meets half of the micro batches.
+            layers * (micros / held().len() as u64)
         }
+        Per::Boundary | Per::Arrival => {
+            let pipes = job.sizes.schedule.pipes(job.sizes.shape());
+            let each = micros / pipes.len() as u64;
+            // The place that sends nothing that way, or gets nothing.
+            let last = (message.phase == Phase::Forward) == (message.per == Per::Boundary);
+            let here = |pipe: &Vec<(u64, u64)>| {
+                let without = if last { pipe.len() - 1 } else { 0 };
+                pipe.iter().enumerate().filter(|(i, (s, _))| *s == stage && *i != without).count() as u64
+            };
+            pipes.iter().map(here).sum::<u64>() * each
+        }
+    };
+    message.count.saturating_mul(each)
 }
 
 /// Whether `stage` has the first layers, and whether the last.

@@ -2,7 +2,7 @@
 
 use crate::model::activations::Recompute;
 use crate::model::kernels::{Mask, Share};
-use crate::model::{LayerKind, Model};
+use crate::model::{Attention, LayerKind, Model};
 use crate::nearest::{Nearest, divisors};
 use crate::pipeline::{self, Schedule};
 
@@ -231,9 +231,36 @@ impl SizesSpec {
         };
         let tokens = u128::from(self.micro_batch) * u128::from(self.sequence);
         most("mbs · seq", tokens, MOST_TOKENS.into());
-        let top_k = model.experts.map_or(1, |e| e.top_k);
-        most("mbs · seq · top_k · hidden", tokens * u128::from(top_k) * u128::from(model.hidden), 1 << 58);
+        most("mbs · seq · the widest of a layer's tensors", tokens * self.widest(model), 1 << 57);
+        if !self.fused_attention {
+            most("heads · mbs · seq²", tokens * u128::from(self.sequence) * u128::from(model.heads), 1 << 57);
+        }
         most("pp · vp", u128::from(self.pipeline) * u128::from(self.virtual_stages), 1 << 14);
+    }
+
+    /// Elements of a token in the widest tensor of a layer.
+    fn widest(&self, model: &Model) -> u128 {
+        let wide = u128::from;
+        let (width_qk, width_v) = model.head_widths();
+        let g = wide(model.ffn_matrices());
+        let experts = model.experts.map_or(0, |e| {
+            let copies = wide(e.top_k) * wide(self.expert_tensor);
+            (copies * wide(model.hidden.max(e.ffn)) * g).max(wide(e.shared) * wide(e.ffn) * g).max(wide(e.experts))
+        });
+        let latent = match model.attention {
+            Attention::Latent { query_rank, kv_rank, .. } => wide(query_rank.unwrap_or(0)) + wide(kv_rank),
+            Attention::Grouped { .. } => 0,
+        };
+        [
+            wide(model.heads) * 2 * (wide(width_qk) + wide(width_v)),
+            wide(model.ffn) * g,
+            wide(model.vocab) + wide(model.hidden),
+            2 * wide(model.hidden) + latent,
+            experts,
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or(0)
     }
 
     /// The data parallelism that makes up the GPUs.
