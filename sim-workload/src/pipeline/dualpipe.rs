@@ -155,8 +155,13 @@ impl Schedule for DualPipe {
         w.out
     }
 
-    /// (p/2 − 1)(FB + B − 3W) with the whole backward B = Bd + W, as the report has it: (p/2 − 1)(FB + Bd − 2W).
+    /// (p/2 − 1)(FB + B − 3W) with the whole backward B = Bd + W, as the report has it: (p/2 − 1)(FB + Bd − 2W). It holds for
+    /// F = Bd, W no longer and FB = F + B; where less of a pair is spent the stages in the middle, which do the first one in two parts,
+    /// are slower than the others.
     fn bubble(&self, shape: Shape, times: EqualTimes) -> Option<Span> {
+        if times.forward != times.data || times.weight > times.forward || times.both != times.work() {
+            return None;
+        }
         let round = times.both + times.data;
         Some((round - times.weight * 2) * (shape.stages / 2 - 1))
     }

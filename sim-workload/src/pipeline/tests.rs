@@ -145,6 +145,27 @@ fn faults_say_what_would_do() {
 
 proptest! {
     #[test]
+    fn bubbles_are_the_closed_forms_at_any_times(
+        half in 1u64..6, v in 1u64..4, rounds in 2u64..5, f in 1u64..40, d in 1u64..40, w in 1u64..40,
+    ) {
+        for schedule in all() {
+            let p = 2 * half;
+            let chunks = if schedule.name() == "interleaved" { v } else { 1 };
+            let shape = Shape { stages: p, chunks, micros: p * rounds };
+            // Whole picoseconds in each chunk.
+            let mut times = times(f * 6, d * 6, w * 6);
+            if schedule.name() == "dualpipe" {
+                (times.data, times.weight) = (times.forward, times.weight.min(times.forward));
+                times.both = times.work();
+            }
+            let Some(bubble) = schedule.bubble(shape, times) else { continue };
+            let line = run(schedule.name(), shape, times);
+            let idle = if schedule.name() == "zb-h2" { line.idle_within(0) } else { line.idle(0) };
+            prop_assert_eq!(idle, bubble, "{} {:?} {:?}", schedule.name(), shape, times);
+        }
+    }
+
+    #[test]
     fn any_schedule_does_all_work_once_and_ends(
         half in 1u64..7, odd in 0u64..2, v in 1u64..5, m in 1u64..40,
         spans in prop::collection::vec(1u64..50, 4), transfer in 0u64..40,

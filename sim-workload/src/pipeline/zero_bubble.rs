@@ -43,10 +43,13 @@ impl Schedule for ZeroBubble {
         out
     }
 
-    /// H1: (p − 1)(F + Bd − W). H2: none between a stage's first and last work, if F = Bd = W.
+    /// H1: (p − 1)(F + Bd − min(F, Bd, W)), in the paper (p − 1)(F + Bd − W): a W longer than F or Bd fills no more. H2: none between a stage's first and last work, if F = Bd = W.
     fn bubble(&self, shape: Shape, times: EqualTimes) -> Option<Span> {
         match self.depth {
-            1 => Some((times.forward + times.data - times.weight) * (shape.stages - 1)),
+            1 => {
+                let filled = times.weight.min(times.forward).min(times.data);
+                Some((times.forward + times.data - filled) * (shape.stages - 1))
+            }
             _ => (times.forward == times.data && times.data == times.weight).then_some(Span::ZERO),
         }
     }
