@@ -106,7 +106,7 @@ pub fn of_stage(job: &Job<'_>, stage: u64, buffers: Bytes) -> Usage {
     let mut parts = states(job, stage);
     match job.mode {
         Mode::Training => parts.extend(activations(job, stage)),
-        Mode::Inference => {}
+        Mode::Inference => parts.push(("cache", cache(job, stage))),
     }
     parts.push(("buffers", buffers));
     parts.retain(|(_, bytes)| *bytes > Bytes::ZERO);
@@ -169,6 +169,14 @@ fn states(job: &Job<'_>, stage: u64) -> Vec<(&'static str, Bytes)> {
         out.push(("gathered units", Bytes::new(2 * largest.unwrap_or(0) * widths.weight)));
     }
     out
+}
+
+/// Keys and values of all tokens of a micro batch, in the layers of a stage.
+fn cache(job: &Job<'_>, stage: u64) -> Bytes {
+    let (dense, experts) = job.sizes.layers_of_stage(job.model, stage);
+    let token = job.model.cache_per_token_of_rank(job.widths.activation, job.sizes.tensor).get();
+    let layer = u128::from(token / job.model.layers) * u128::from(dense + experts);
+    Bytes::new(u64::try_from(layer * u128::from(job.sizes.share().tokens())).unwrap_or(u64::MAX))
 }
 
 /// Activations in flight, embedding, logits, and the layer that is being recomputed.

@@ -132,6 +132,27 @@ fn frozen_matrices_have_weights_alone() {
 }
 
 #[test]
+fn inference_holds_weights_and_cache() {
+    let m = model("llama3-70b");
+    let spec = SizesSpec {
+        gpus: 8,
+        tensor: 4,
+        pipeline: 2,
+        micro_batch: 16,
+        global_batch: 16,
+        sequence: 8192,
+        ..SizesSpec::default()
+    };
+    let sizes = spec.check(m).unwrap();
+    let job = Job { mode: Mode::Inference, ..Job::training(m, &sizes) };
+    let usage = of_stage(&job, 0, Bytes::ZERO);
+    // 327,680 B a token over four ranks and two stages.
+    assert_eq!(usage.part("cache").get(), 327_680 / 8 * 16 * 8192);
+    assert_eq!(usage.part("weights").get(), Local::of_stage(m, &sizes, 0).total() * 2);
+    assert_eq!(usage.parts.len(), 2);
+}
+
+#[test]
 fn the_schedule_decides_what_is_in_flight() {
     let m = model("gpt-22b");
     let activations = |schedule: &str, stage| {

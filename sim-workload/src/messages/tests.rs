@@ -84,6 +84,10 @@ fn tensor_parallel_inference_of_a_70b_synchronises_160_times() {
     assert_eq!(count(&list, "tp", |m| m.operation == Operation::AllReduce), 160);
     // Batches of eight: 131 KB each.
     assert_eq!(one(&list, "tp ffn").bytes, Bytes::new(131_072));
+    // A prefill of 4096 tokens: 64 MiB each.
+    let prefill = SizesSpec { sequence: 4096, ..spec.clone() }.check(m).unwrap();
+    let prefill = of_stage(&Job { sizes: &prefill, ..job.clone() }, 0);
+    assert_eq!((one(&prefill, "tp ffn").bytes, count(&prefill, "tp", ANY)), (Bytes::mib(64), 160));
     // A pipeline of four sends three times what a token is: next to nothing beside that.
     let spec = SizesSpec { tensor: 1, pipeline: 4, sequence_parallel: None, ..spec };
     let sizes = spec.check(m).unwrap();

@@ -15,6 +15,8 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 
+use core::fmt;
+
 pub use adapters::Adapters;
 pub use catalogue::Models;
 pub use spec::{ModelFault, ModelSpec};
@@ -122,6 +124,35 @@ pub enum LayerKind {
     Dense,
     /// Experts.
     Experts,
+}
+
+impl fmt::Display for Model {
+    /// `llama3.1-405b: 126 layers of 16384, 128 heads on 8 of keys and values, FFN 53248, vocabulary 128256; 405.9 billion parameters`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.name.is_empty() {
+            write!(f, "{}: ", self.name)?;
+        }
+        write!(f, "{} layers of {}, {} heads", self.layers, self.hidden, self.heads)?;
+        match self.attention {
+            Attention::Grouped { kv_heads, .. } if kv_heads < self.heads => {
+                write!(f, " on {kv_heads} of keys and values")?;
+            }
+            Attention::Grouped { .. } => {}
+            Attention::Latent { kv_rank, .. } => write!(f, " on a latent vector of {kv_rank}")?,
+        }
+        if self.dense_layers > 0 {
+            write!(f, ", FFN {}", self.ffn)?;
+        }
+        if let Some(e) = self.experts {
+            write!(f, ", {} of {} experts of {} in {} layers", e.top_k, e.experts, e.ffn, self.expert_layers())?;
+        }
+        let billions = |n: u64| n as f64 / 1e9;
+        write!(f, ", vocabulary {}; {:.1} billion parameters", self.vocab, billions(self.parameters()))?;
+        if self.experts.is_some() {
+            write!(f, ", {:.1} of a token", billions(self.active_parameters()))?;
+        }
+        Ok(())
+    }
 }
 
 impl Model {

@@ -43,6 +43,21 @@ fn published_sizes_agree_or_the_row_says_why_not() {
 }
 
 #[test]
+fn parameters_to_the_last_one() {
+    // As llm-foundry prints them.
+    for (name, parameters) in [
+        ("mpt-1b", 1_315_950_592),
+        ("mpt-3b", 2_651_837_440),
+        ("mpt-7b", 6_658_859_008),
+        ("mpt-13b", 12_853_954_560),
+        ("mpt-30b", 29_975_214_080),
+        ("mpt-70b", 64_862_437_376),
+    ] {
+        assert_eq!(model(name).parameters(), parameters, "{name}");
+    }
+}
+
+#[test]
 fn multi_token_prediction_of_deepseek_v3() {
     // The published checkpoint is 685 billion with the prediction module's own copies of embedding and head.
     let m = model("deepseek-v3");
@@ -188,6 +203,19 @@ fn faults_name_the_inequality_and_what_would_do() {
     let wide = base.replace("512", "4194304").replace("2048", "4194304").replace("layers = 2", "layers = 16384");
     assert!(matches!(spec(&wide).unwrap_err()[0], ModelFault::TooManyParameters { .. }));
     assert!(ModelSpec::from_toml("layer = 2").unwrap_err().to_string().contains("unknown field"));
+}
+
+#[test]
+fn models_in_words() {
+    assert_eq!(
+        model("llama3.1-405b").to_string(),
+        "llama3.1-405b: 126 layers of 16384, 128 heads on 8 of keys and values, FFN 53248, vocabulary 128256; 405.9 billion parameters"
+    );
+    assert_eq!(
+        model("deepseek-v3").to_string(),
+        "deepseek-v3: 61 layers of 7168, 128 heads on a latent vector of 512, FFN 18432, 8 of 256 experts of 2048 in 58 layers, \
+         vocabulary 129280; 671.0 billion parameters, 37.6 of a token"
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Sizes of a parallelism, checked against each other and the model.
 
+use core::fmt;
+
 use crate::model::activations::Recompute;
 use crate::model::kernels::{Mask, Share};
 use crate::model::{Attention, LayerKind, Model};
@@ -439,6 +441,24 @@ impl SizesSpec {
             return None;
         }
         Some(shard)
+    }
+}
+
+impl fmt::Display for Sizes {
+    /// `512 GPUs: tp 8 · cp 2 · pp 8 · dp 4, interleaved over 8 chunks, 288 micro batches of 1 × 8192 tokens`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (t, c, p, d) = (self.tensor, self.context, self.pipeline, self.data);
+        write!(f, "{} GPUs: tp {t} · cp {c} · pp {p} · dp {d}", self.gpus)?;
+        if self.expert * self.expert_tensor > 1 {
+            write!(f, ", ep {} · etp {} · edp {}", self.expert, self.expert_tensor, self.expert_data())?;
+        }
+        if p > 1 {
+            write!(f, ", {}", self.schedule.name())?;
+        }
+        if self.virtual_stages > 1 {
+            write!(f, " over {} chunks", self.virtual_stages)?;
+        }
+        write!(f, ", {} micro batches of {} × {} tokens", self.micros(), self.micro_batch, self.sequence)
     }
 }
 

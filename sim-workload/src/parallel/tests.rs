@@ -40,6 +40,10 @@ fn messages(name: &str, spec: &SizesSpec) -> Vec<String> {
 fn the_405b_of_mlperf() {
     let sizes = check("llama3.1-405b", &llama_405b());
     assert_eq!((sizes.data, sizes.micros(), sizes.schedule.name()), (4, 288, "interleaved"));
+    assert_eq!(
+        sizes.to_string(),
+        "512 GPUs: tp 8 · cp 2 · pp 8 · dp 4, interleaved over 8 chunks, 288 micro batches of 1 × 8192 tokens"
+    );
     assert!(sizes.sequence_parallel);
     // 126 layers are 64 chunks of two, less one each for embedding and head.
     assert_eq!(sizes.chunk_layers.iter().sum::<u64>(), 126);

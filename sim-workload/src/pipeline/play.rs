@@ -86,11 +86,43 @@ pub struct Deadlock {
     pub slot: Slot,
 }
 
+fn sign(slot: Slot) -> char {
+    let digit = |base: u8, n: u64| char::from(base + (n % 10) as u8);
+    match slot {
+        Slot::Forward(cell) => digit(b'0', cell.micro),
+        Slot::Backward(cell) | Slot::Data(cell) => digit(b'a', cell.micro),
+        Slot::Weight(_) => 'w',
+        Slot::Both { .. } => '*',
+    }
+}
+
 impl Timeline {
     /// The end of all work.
     #[must_use]
     pub fn end(&self) -> Time {
         self.stages.iter().filter_map(|s| s.last()).map(|r| r.end).max().unwrap_or_default()
+    }
+
+    /// A picture: a line a stage, a character for each `cell` of time. A forward is the last digit of its micro batch, a backward a
+    /// letter (`a` for micro batch 0), the gradient by weights `w`, both at once `*`, nothing `.`. At most 4096 characters a line.
+    #[must_use]
+    pub fn chart(&self, cell: Span) -> String {
+        let cell = cell.as_ps().max(1);
+        let columns = self.end().as_ps().div_ceil(cell).min(4096);
+        let mut out = String::new();
+        for ran in &self.stages {
+            let mut next = ran.iter().peekable();
+            for column in 0..columns {
+                // What runs in the middle of the cell.
+                let at = Time::from_ps(column * cell + cell / 2);
+                while next.peek().is_some_and(|r| r.end <= at) {
+                    next.next();
+                }
+                out.push(next.peek().filter(|r| r.start <= at).map_or('.', |r| sign(r.slot)));
+            }
+            out.push('\n');
+        }
+        out
     }
 
     /// The time in which `stage` worked.
