@@ -1,5 +1,6 @@
 //! How a model is divided over ranks, which ranks form which group, and where the ranks are.
 
+mod check;
 pub mod fault;
 pub mod groups;
 pub mod local;
