@@ -102,9 +102,17 @@ struct RawAttention {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawProcessors {
+    count: u64,
+    standing: String,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawDevice {
     gpu: String,
-    processors: u64,
+    processors: RawProcessors,
     peak: RawRates,
     best: RawRates,
     attention: RawAttention,
@@ -246,7 +254,7 @@ impl Figures {
         };
         let devices = raw.device.iter().map(|d| Device {
             gpu: d.gpu.clone(),
-            processors: d.processors,
+            processors: d.processors.count,
             attention: (millionths(d.attention.forward), millionths(d.attention.backward)),
             standing: d.standing.clone(),
             source: raw.source.get(&d.source).map(|s| format!("{}: {}", s.title, s.place)).unwrap_or_default(),
@@ -327,6 +335,7 @@ impl Raw {
         for d in &self.device {
             named.push((&d.gpu, &d.standing, &d.source));
             named.push((&d.gpu, &d.attention.standing, &d.attention.source));
+            named.push((&d.gpu, &d.processors.standing, &d.processors.source));
         }
         named.extend(self.curve.iter().map(|(n, c)| (n.as_str(), c.standing.as_str(), c.source.as_str())));
         named.extend(self.link.iter().map(|(n, l)| (n.as_str(), l.standing.as_str(), l.source.as_str())));

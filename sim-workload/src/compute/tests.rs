@@ -17,7 +17,7 @@ fn gemm(m: u64, n: u64, k: u64) -> Kernel {
 
 #[test]
 fn best_rates_of_the_source() {
-    // Shares of dense peaks as the source prints them.
+    // Shares of dense peaks as the source prints them; of MI355X it prints 68, of a peak that was stated lower then.
     for (gpu, bf16, fp8) in [
         ("a100-sxm4-80", 87, None),
         ("a100-pcie-80", 81, None),
@@ -29,7 +29,7 @@ fn best_rates_of_the_source() {
         ("gb200", 73, Some(72)),
         ("mi300x", 51, None),
         ("mi325x", 60, None),
-        ("mi355x", 68, None),
+        ("mi355x", 62, None),
     ] {
         let device = figures().device(gpu).unwrap();
         let percent = |number| {
