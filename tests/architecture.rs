@@ -13,8 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sim-topology", &["sim-core"]),
     ("sim-report", &["sim-core"]),
     ("sim-collectives", &["sim-core", "sim-topology"]),
-    ("sim-workload", &["sim-core"]),
-    ("fabricsim", &["sim-core", "sim-topology", "sim-collectives", "sim-report"]),
+    ("sim-workload", &["sim-core", "sim-topology", "sim-collectives"]),
+    ("fabricsim", &["sim-core", "sim-topology", "sim-collectives", "sim-workload", "sim-report"]),
 ];
 
 /// What the core does not know. Words of code and of its texts, not of comments.

@@ -9,6 +9,7 @@
 //! * [`pipeline`]: the order of work in each stage of a pipeline, and the time it takes.
 //! * [`compute`]: the time of kernels on a GPU.
 //! * [`experts`]: tokens to experts.
+//! * [`step`]: what ranks do in which order, and the time it takes over a network.
 //! * [`job`]: a model, sizes, widths of numbers and choices of a framework together.
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
@@ -22,4 +23,5 @@ pub mod model;
 pub mod nearest;
 pub mod parallel;
 pub mod pipeline;
+pub mod step;
 pub mod units;

@@ -1,0 +1,61 @@
+//! Who carries messages between ranks.
+
+use sim_core::units::Time;
+
+/// A call of a communicator that all its members have come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Start {
+    /// The communicator, an index in the list that the carrier was made with.
+    pub communicator: u32,
+    /// The call, an index in [`Plan::calls`](super::plan::Plan::calls).
+    pub call: u32,
+    /// What its ends are told with.
+    pub token: u32,
+}
+
+/// A member has done its part of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// When.
+    pub at: Time,
+    /// The token of the call.
+    pub token: u32,
+    /// The member, an index in the communicator's list of ranks.
+    pub member: u32,
+}
+
+/// Why a call can't be carried.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryError {
+    /// What the communicator would run is not possible on this cluster.
+    #[error("{what}: {why}")]
+    Impossible {
+        /// The call and its group.
+        what: String,
+        /// The reason.
+        why: String,
+    },
+    /// The network stopped before the call had ended.
+    #[error("{what} does not end: {why}")]
+    Endless {
+        /// The call and its group.
+        what: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Carries calls. Instants that it is told don't go backwards; all starts of an instant come at once, in their order.
+pub trait Carrier {
+    /// Starts calls at `at`, which is not before any start or any end that was taken.
+    ///
+    /// # Errors
+    /// If a call can't be carried.
+    fn start(&mut self, starts: &[Start], at: Time) -> Result<(), CarryError>;
+
+    /// The instant of the next end, if nothing else is started before it.
+    fn next(&self) -> Option<Time>;
+
+    /// Takes all ends at [`next`](Self::next), in order.
+    fn take(&mut self, out: &mut Vec<End>);
+}

@@ -1,0 +1,8 @@
+//! A step: what ranks do in which order, and the time it takes over a network.
+//!
+//! * [`plan`]: for each stage the operations of its ranks in streams (computation, and one for each kind of group), with what each
+//!   waits for.
+//! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
+
+pub mod carrier;
+pub mod plan;
