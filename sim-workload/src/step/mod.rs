@@ -2,7 +2,11 @@
 //!
 //! * [`plan`]: for each stage the operations of its ranks in streams (computation, and one for each kind of group), with what each
 //!   waits for.
+//! * [`overlap`]: which messages run beside kernels.
+//! * [`outcome`]: the time, where it went, and the chain of work that the end waited for.
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
 
 pub mod carrier;
+pub mod outcome;
+pub mod overlap;
 pub mod plan;
