@@ -94,6 +94,8 @@ pub enum Per {
 pub enum Place {
     /// The kernel of that name needs it.
     Before(&'static str),
+    /// The gradient by the weights of the kernel of that name needs it; that by the inputs does not.
+    BeforeWeights(&'static str),
     /// The kernel of that name makes it.
     After(&'static str),
     /// The last kernel of a chunk makes it, the first of the next needs it.

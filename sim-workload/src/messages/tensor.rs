@@ -65,7 +65,7 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
                 phase: Phase::Backward,
                 per,
                 count: 1,
-                place: Place::Before(first),
+                place: Place::BeforeWeights(first),
                 overlap: Overlap::SplitGemm,
             });
         };

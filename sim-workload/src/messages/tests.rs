@@ -230,7 +230,7 @@ fn messages_name_kernels_that_there_are() {
                 (0..m.layers).flat_map(|i| m.layer_kernels(i, &share)).map(|k| k.name).collect();
             kernels.extend(m.embedding_kernels(&share).iter().chain(&m.head_kernels(&share)).map(|k| k.name));
             for (message, _) in of_stage(&Job::training(m, &sizes), 0) {
-                if let Place::Before(kernel) | Place::After(kernel) = message.place {
+                if let Place::Before(kernel) | Place::BeforeWeights(kernel) | Place::After(kernel) = message.place {
                     assert!(kernels.contains(&kernel), "{name}: {message} at `{kernel}`");
                 }
             }

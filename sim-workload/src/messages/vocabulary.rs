@@ -31,7 +31,7 @@ pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
         if parallel {
             let gather = Operation::AllGather;
             push("input of head", gather, bytes, Phase::Forward, 1, Place::Before("head"));
-            push("input of head again", gather, bytes, Phase::Backward, 1, Place::Before("head"));
+            push("input of head again", gather, bytes, Phase::Backward, 1, Place::BeforeWeights("head"));
         }
         let operation = if parallel { Operation::ReduceScatter } else { Operation::AllReduce };
         push("gradient of head", operation, bytes, Phase::Backward, 1, Place::After("head"));

@@ -7,6 +7,7 @@
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
 
 pub mod carrier;
+pub mod make;
 pub mod outcome;
 pub mod overlap;
 pub mod plan;

@@ -74,11 +74,11 @@ pub struct Label {
 /// An operation of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Its stream, an index in [`StagePlan::streams`].
+    /// Its stream, an index in [`Stage::streams`].
     pub stream: u16,
     /// What it does.
     pub work: Work,
-    /// What it waits for beside the one before it in its stream: a range of [`StagePlan::after`].
+    /// What it waits for beside the one before it in its stream: a range of [`Stage::after`].
     pub after: Range<u32>,
     /// What it is for.
     pub label: Label,
@@ -86,7 +86,7 @@ pub struct Op {
 
 /// What each rank of a stage does.
 #[derive(Clone, Debug, Default)]
-pub struct StagePlan {
+pub struct Stage {
     /// Its operations; each stands after all that it waits for.
     pub ops: Vec<Op>,
     /// Operations (indices in [`ops`](Self::ops)) that others wait for.
@@ -101,7 +101,7 @@ pub struct StagePlan {
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// One for each stage.
-    pub stages: Vec<StagePlan>,
+    pub stages: Vec<Stage>,
     /// The different calls.
     pub calls: Vec<Call>,
     /// The channels between stages.

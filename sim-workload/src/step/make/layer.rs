@@ -1,0 +1,267 @@
+//! A unit of a model (a layer, the embedding, the head) forward and backward: its kernels with the messages between them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use sim_core::units::{Bytes, Span};
+
+use super::super::overlap::Overlap;
+use super::super::plan::{Call, Label};
+use super::gradients::call_of;
+use super::writer::{Item, Items};
+use crate::compute::Machine;
+use crate::job::Job;
+use crate::messages::{Message, Operation, Phase, Place};
+use crate::model::activations::Recompute;
+use crate::model::kernels::{Kernel, Pass};
+use crate::parallel::Group;
+
+/// Which gradients are worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gradients {
+    /// Both.
+    Both,
+    /// By the inputs.
+    Data,
+    /// By the weights.
+    Weights,
+}
+
+/// Messages of a unit, and its kernels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit<'a> {
+    pub(super) kernels: &'a [Kernel],
+    pub(super) messages: &'a [Message],
+    /// Its number, if it is a layer.
+    pub(super) layer: Option<u32>,
+    /// What its kernels are for.
+    pub(super) what: &'static str,
+}
+
+/// What units are written with.
+#[derive(Debug)]
+pub(super) struct Passes<'a> {
+    pub(super) job: &'a Job<'a>,
+    machine: &'a Machine,
+    overlap: &'a Overlap,
+    spans: RefCell<BTreeMap<(Kernel, Pass), Span>>,
+}
+
+/// The last kernel of the first half of a layer.
+const HALF: &str = "residual of attention";
+const ROUTER: &str = "router";
+
+impl<'a> Passes<'a> {
+    pub(super) fn new(job: &'a Job<'a>, machine: &'a Machine, overlap: &'a Overlap) -> Self {
+        Self { job, machine, overlap, spans: RefCell::default() }
+    }
+
+    fn span(&self, kernel: &Kernel, pass: Pass) -> Span {
+        let width = self.job.widths.activation;
+        *self.spans.borrow_mut().entry((*kernel, pass)).or_insert_with(|| self.machine.kernel(kernel, pass, width))
+    }
+
+    /// Messages of a place, those to experts outside those within an expert.
+    fn at(unit: &Unit<'_>, phase: Phase, place: Place) -> Vec<Message> {
+        let mut out: Vec<Message> =
+            unit.messages.iter().filter(|m| m.phase == phase && m.place == place).copied().collect();
+        let inner = |m: &Message| u8::from(m.group == Group::ExpertTensor);
+        let before = matches!(place, Place::Before(_));
+        out.sort_by_key(|m| if before { inner(m) } else { 1 - inner(m) });
+        out
+    }
+
+    fn labels(unit: &Unit<'_>, phase: Phase, micro: u64) -> Vec<Label> {
+        let half = unit.kernels.iter().position(|k| k.name == HALF);
+        let what = |i: usize| if half.is_some_and(|half| i <= half) { "attention" } else { unit.what };
+        let label = |i| Label { what: what(i), phase, micro: Some(micro as u32), layer: unit.layer };
+        (0..unit.kernels.len()).map(label).collect()
+    }
+
+    /// Whether a message and the matrix product next to it are cut in pieces.
+    fn pieces(&self, message: &Message) -> u64 {
+        let cut = message.overlap == crate::messages::Overlap::SplitGemm;
+        if cut { self.overlap.tensor.clamp(1, 64) } else { 1 }
+    }
+
+    /// Writes the forward pass of a unit.
+    pub(super) fn forward(&self, items: &mut Items, unit: &Unit<'_>, phase: Phase, micro: u64) {
+        let labels = Self::labels(unit, phase, micro);
+        let mut early = None;
+        for (kernel, label) in unit.kernels.iter().zip(labels) {
+            let span = self.span(kernel, Pass::Forward);
+            let mut before = Self::at(unit, phase, Place::Before(kernel.name));
+            let after = Self::at(unit, phase, Place::After(kernel.name));
+            if let Some(number) = early.filter(|_| before.iter().any(|m| m.group == Group::Expert)) {
+                before.retain(|m| m.group != Group::Expert);
+                items.wait(number);
+                early = None;
+            }
+            self.surround(items, &before, &[span], &after, label, |_| {});
+            if kernel.name == ROUTER && self.hides_dispatch(unit) {
+                let of =
+                    |m: &&Message| m.phase == phase && m.group == Group::Expert && matches!(m.place, Place::Before(_));
+                if let Some(message) = unit.messages.iter().find(of) {
+                    early = Some(items.start(start(message, message.bytes, label)));
+                }
+            }
+        }
+    }
+
+    /// Whether tokens are on their way to experts while shared experts work.
+    fn hides_dispatch(&self, unit: &Unit<'_>) -> bool {
+        self.overlap.experts && unit.kernels.iter().any(|k| k.name == "shared experts up")
+    }
+
+    /// Writes the backward pass of a unit.
+    pub(super) fn backward(&self, items: &mut Items, unit: &Unit<'_>, micro: u64, parts: Gradients) {
+        let phase = Phase::Backward;
+        if parts != Gradients::Weights && self.job.sizes.recompute == Recompute::Full && unit.layer.is_some() {
+            self.forward(items, unit, Phase::Recompute, micro);
+        }
+        let labels = Self::labels(unit, phase, micro);
+        let mut late = None;
+        for (kernel, label) in unit.kernels.iter().zip(labels).rev() {
+            let weights =
+                if self.job.choices.adapters.is_some() { Span::ZERO } else { self.span(kernel, Pass::WeightGradient) };
+            let again = Self::at(unit, phase, Place::BeforeWeights(kernel.name));
+            if parts == Gradients::Weights {
+                self.block(items, &again, label);
+                items.compute(weights, label);
+                continue;
+            }
+            let mut data = self.span(kernel, Pass::DataGradient);
+            if self.job.sizes.recompute == Recompute::Selective && kernel.is_core() {
+                data += self.span(kernel, Pass::Forward);
+            }
+            let before = Self::at(unit, phase, Place::Before(kernel.name));
+            let mut after = Self::at(unit, phase, Place::After(kernel.name));
+            if kernel.name == ROUTER
+                && let Some(number) = late.take()
+            {
+                items.wait(number);
+            }
+            let mut hidden = None;
+            if self.hides_dispatch(unit) {
+                let at = after.iter().position(|m| m.group == Group::Expert);
+                hidden = at.map(|at| after.remove(at));
+            }
+            let both = parts == Gradients::Both;
+            let mut inputs = Vec::new();
+            if both {
+                // Needed by the gradient by the weights only: on its way while that by the inputs is worked out.
+                let list = again.iter().filter(|_| weights > Span::ZERO);
+                inputs = list.map(|m| items.start(start(m, m.bytes, label))).collect();
+            }
+            self.surround(items, &before, &[data], &after, label, |items| {
+                if both {
+                    inputs.iter().for_each(|number| items.wait(*number));
+                    items.compute(weights, label);
+                }
+            });
+            if let Some(message) = hidden {
+                late = Some(items.start(start(&message, message.bytes, label)));
+            }
+        }
+        if let Some(number) = late {
+            items.wait(number);
+        }
+    }
+
+    fn block(&self, items: &mut Items, messages: &[Message], label: Label) {
+        for message in messages {
+            for _ in 0..message.count {
+                items.block(start(message, message.bytes, label));
+            }
+        }
+    }
+
+    /// A kernel with the messages that it needs and that it makes; `beside` is done while those that it makes are under way.
+    fn surround(
+        &self,
+        items: &mut Items,
+        before: &[Message],
+        spans: &[Span],
+        after: &[Message],
+        label: Label,
+        beside: impl FnOnce(&mut Items),
+    ) {
+        let span: Span = spans.iter().copied().sum();
+        let ring = |m: &&Message| m.operation == Operation::Send && self.overlap.context;
+        // Blocks of keys and values, that go round while attention works on the one before.
+        let hops = before.iter().chain(after).filter(ring).map(|m| m.count).max();
+        if let Some(hops) = hops {
+            let (sent, blocking): (Vec<Message>, Vec<Message>) = before.iter().partition(|m| ring(m));
+            let (back, made): (Vec<Message>, Vec<Message>) = after.iter().partition(|m| ring(m));
+            self.block(items, &blocking, label);
+            let round = |items: &mut Items, list: &[Message]| -> Vec<usize> {
+                list.iter().map(|m| items.start(start(m, m.bytes, label))).collect()
+            };
+            let arrivals: Vec<Vec<usize>> = (0..hops).map(|_| round(items, &sent)).collect();
+            let mut returned = Vec::new();
+            for block in 0..=hops {
+                if let Some(arrived) = block.checked_sub(1).and_then(|b| arrivals.get(b as usize)) {
+                    arrived.iter().for_each(|number| items.wait(*number));
+                }
+                items.compute(piece(span, hops + 1, block), label);
+                if block < hops {
+                    returned.extend(round(items, &back));
+                }
+            }
+            beside(items);
+            returned.iter().for_each(|number| items.wait(*number));
+            self.block(items, &made, label);
+            return;
+        }
+        let split = |list: &[Message]| match list {
+            [only] => self.pieces(only),
+            _ => 1,
+        };
+        let (into, out) = (split(before), split(after));
+        let pieces = into.max(out);
+        let mut arrivals = Vec::new();
+        if into > 1 {
+            for message in before {
+                arrivals =
+                    (0..into).map(|i| items.start(start(message, part(message.bytes, into, i), label))).collect();
+            }
+        } else {
+            self.block(items, before, label);
+        }
+        let mut made = Vec::new();
+        for i in 0..pieces {
+            if let Some(number) = arrivals.get(i as usize) {
+                items.wait(*number);
+            }
+            items.compute(piece(span, pieces, i), label);
+            if out > 1 {
+                made.extend(after.iter().map(|m| items.start(start(m, part(m.bytes, out, i), label))));
+            }
+        }
+        if out == 1 {
+            // Those that follow one another (the parts of the loss) wait for each other by their stream.
+            for message in after {
+                made.extend((0..message.count).map(|_| items.start(start(message, message.bytes, label))));
+            }
+        }
+        beside(items);
+        made.iter().for_each(|number| items.wait(*number));
+    }
+}
+
+/// The `i`-th of `n` parts of a span; they add up to it.
+fn piece(span: Span, n: u64, i: u64) -> Span {
+    let upto = |i: u64| (u128::from(span.as_ps()) * u128::from(i) / u128::from(n.max(1))) as u64;
+    Span::from_ps(upto(i + 1) - upto(i))
+}
+
+/// The `i`-th of `n` parts of a message; they add up to it.
+fn part(bytes: Bytes, n: u64, i: u64) -> Bytes {
+    let upto = |i: u64| (u128::from(bytes.get()) * u128::from(i) / u128::from(n.max(1))) as u64;
+    Bytes::new(upto(i + 1) - upto(i))
+}
+
+fn start(message: &Message, bytes: Bytes, label: Label) -> Item {
+    let call = Call { bytes, ..call_of(message) };
+    Item::Start(call, 0, Label { what: message.name, ..label })
+}

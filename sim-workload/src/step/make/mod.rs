@@ -1,0 +1,378 @@
+//! The plan of a step from a job: what each stage does in the order of its schedule, with every message of
+//! [`messages`](crate::messages) where its place is.
+//!
+//! In the order of frameworks: kernels in one stream; calls of a kind of group in one stream, those of shards in two (gathers, and
+//! reductions of units); messages to and from each neighbour in a stream of their own. A gradient by the weights is worked out while
+//! the sum of that by the inputs is under way (Megatron-LM core/tensor_parallel/layers.py); gradients are reduced bucket by bucket as
+//! they become whole; parameters that the step before has updated are gathered in the first forward pass, so that a step is one period
+//! of a training run.
+
+mod gradients;
+mod layer;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use gradients::{Buckets, Ready, call_of, step_label};
+use layer::{Gradients, Passes, Unit};
+use writer::{Item, Items, Shared, Writer};
+
+use super::overlap::Overlap;
+use super::plan::{Call, Channel, Label, Plan};
+use crate::compute::Machine;
+use crate::job::{Job, Mode};
+use crate::messages::{self, Message, Operation, Per, Phase, Place};
+use crate::model::LayerKind;
+use crate::model::kernels::Kernel;
+use crate::parallel::{Group, Local, Zero};
+use crate::pipeline::{Cell, Slot};
+
+/// What each stage does in a step.
+#[must_use]
+pub fn plan(job: &Job<'_>, machine: &Machine, overlap: &Overlap) -> Plan {
+    let pipes = job.sizes.schedule.pipes(job.sizes.shape());
+    let mut shared = Shared::default();
+    let mut of_place = Vec::new();
+    for pipe in &pipes {
+        let mut list = Vec::new();
+        for (at, (stage, _)) in pipe.iter().enumerate() {
+            let mut neighbour = |to: usize, phase| {
+                let to = pipe.get(to).map(|(s, _)| *s).filter(|s| s != stage)?;
+                let all = messages::of_stage(job, *stage).into_iter().map(|(m, _)| m);
+                let message = all.filter(|m| m.per == Per::Boundary).find(|m| m.phase == phase)?;
+                let call = shared.call(call_of(&message));
+                shared.channels.push(Channel { from: *stage as u32, to: to as u32, call });
+                Some(shared.channels.len() as u32 - 1)
+            };
+            let next = neighbour(at + 1, Phase::Forward);
+            let previous = at.checked_sub(1).and_then(|to| neighbour(to, Phase::Backward));
+            list.push((next, previous));
+        }
+        of_place.push(list);
+    }
+    let passes = Passes::new(job, machine, overlap);
+    let maker = Maker { job, overlap, passes, pipes: &pipes, channels: &of_place };
+    let stages = (0..job.sizes.pipeline).map(|stage| maker.stage(stage, machine, &mut shared)).collect();
+    Plan { stages, calls: shared.calls, channels: shared.channels }
+}
+
+/// What all stages are written with.
+struct Maker<'a> {
+    job: &'a Job<'a>,
+    overlap: &'a Overlap,
+    passes: Passes<'a>,
+    pipes: &'a [Vec<(u64, u64)>],
+    /// For each place of each pipe the channels on which it sends forward and backward.
+    channels: &'a [Vec<(Option<u32>, Option<u32>)>],
+}
+
+/// A chunk of a stage: a place of a pipe.
+struct Chunk<'a> {
+    units: Vec<OwnUnit>,
+    messages: &'a StageMessages,
+    /// Where activations come from and go to, and gradients.
+    from: Option<u32>,
+    to: Option<u32>,
+    gradient_from: Option<u32>,
+    gradient_to: Option<u32>,
+}
+
+/// A unit with its kernels.
+struct OwnUnit {
+    kernels: Vec<Kernel>,
+    layer: Option<u32>,
+    kind: UnitKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnitKind {
+    Embedding,
+    Layer(LayerKind),
+    Prediction(LayerKind),
+    Head,
+}
+
+/// The messages of a stage by what they are of.
+struct StageMessages {
+    all: Vec<(Message, u64)>,
+    dense: Vec<Message>,
+    experts: Vec<Message>,
+    micro: Vec<Message>,
+}
+
+impl StageMessages {
+    fn new(all: Vec<(Message, u64)>) -> Self {
+        let of = |kind: LayerKind| {
+            let layer = |m: &&(Message, u64)| matches!(m.0.per, Per::Layer(k) if k.is_none_or(|k| k == kind));
+            all.iter().filter(layer).map(|(m, _)| *m).collect()
+        };
+        let (dense, experts) = (of(LayerKind::Dense), of(LayerKind::Experts));
+        let micro = all.iter().filter(|m| m.0.per == Per::Micro).map(|(m, _)| *m).collect();
+        Self { all, dense, experts, micro }
+    }
+
+    fn of(&self, kind: UnitKind) -> &[Message] {
+        match kind {
+            UnitKind::Layer(LayerKind::Dense) | UnitKind::Prediction(LayerKind::Dense) => &self.dense,
+            UnitKind::Layer(LayerKind::Experts) | UnitKind::Prediction(LayerKind::Experts) => &self.experts,
+            UnitKind::Embedding | UnitKind::Head => &self.micro,
+        }
+    }
+
+    /// Messages of the unit's parameters (ZeRO-3), of a phase and operation.
+    fn of_unit(&self, kind: UnitKind, operation: Operation, phase: Phase) -> Vec<Message> {
+        let named = |m: &&Message| match kind {
+            UnitKind::Embedding => m.name == "fsdp embedding",
+            UnitKind::Head => m.name == "fsdp head" || m.name == "fsdp prediction",
+            UnitKind::Layer(_) | UnitKind::Prediction(_) => true,
+        };
+        let place = if operation == Operation::AllGather { Place::Unit } else { Place::Gradients };
+        let own = |m: &&Message| m.operation == operation && m.phase == phase && m.place == place;
+        self.of(kind).iter().filter(own).filter(named).copied().collect()
+    }
+}
+
+impl Maker<'_> {
+    fn stage(&self, stage: u64, machine: &Machine, shared: &mut Shared) -> super::plan::Stage {
+        let job = self.job;
+        let of_stage = StageMessages::new(messages::of_stage(job, stage));
+        let buckets = Buckets::new(job, &of_stage.all, !self.overlap.gradients);
+        let mut writer = Writer::new(shared, self.overlap.prefetch, buckets);
+        let hidden = self.overlap.parameters && job.mode == Mode::Training;
+        if hidden {
+            for (call, label) in Buckets::gathers(&of_stage.all) {
+                let op = writer.call(call, 0, &[], label);
+                writer.buckets.gathers_by(op, call.group, call.bytes, job.widths.gather);
+            }
+        }
+        let mut slots = job.sizes.schedule.slots(job.sizes.shape(), stage);
+        if job.mode == Mode::Inference {
+            slots = slots.into_iter().filter_map(|s| s.forward().map(Slot::Forward)).collect();
+        }
+        let chunks = self.chunks(stage, &of_stage);
+        let chunk = |cell: Cell| &chunks[usize::try_from(cell.chunk).unwrap_or(0).min(chunks.len() - 1)];
+        // The first and the last micro batch that passes each chunk.
+        let first: Vec<Option<Cell>> = (0..chunks.len() as u64)
+            .map(|c| slots.iter().filter_map(|s| s.forward()).find(|cell| cell.chunk == c))
+            .collect();
+        let last: Vec<Option<Cell>> = (0..chunks.len() as u64)
+            .map(|c| slots.iter().rev().filter_map(|s| s.frees()).find(|cell| cell.chunk == c))
+            .collect();
+        let is_first = |cell: Cell| hidden && first.contains(&Some(cell));
+        let each = job.sizes.zero == Zero::Gradients && !job.choices.accumulate;
+        let is_last = |cell: Cell| each || last.contains(&Some(cell));
+        for slot in &slots {
+            match *slot {
+                Slot::Forward(cell) => writer.slot(&self.forward(chunk(cell), cell, is_first(cell))),
+                Slot::Backward(cell) => {
+                    writer.slot(&self.backward(chunk(cell), cell, Gradients::Both, is_last(cell)));
+                }
+                Slot::Data(cell) => writer.slot(&self.backward(chunk(cell), cell, Gradients::Data, false)),
+                Slot::Weight(cell) => {
+                    writer.slot(&self.backward(chunk(cell), cell, Gradients::Weights, is_last(cell)));
+                }
+                Slot::Both { forward, backward } => {
+                    let there = self.forward(chunk(forward), forward, is_first(forward));
+                    let back = self.backward(chunk(backward), backward, Gradients::Both, is_last(backward));
+                    writer.both(&there, &back);
+                }
+            }
+        }
+        if job.mode == Mode::Training {
+            self.update(&mut writer, &of_stage.all, stage, machine);
+        }
+        writer.done()
+    }
+
+    fn chunks<'m>(&self, stage: u64, messages: &'m StageMessages) -> Vec<Chunk<'m>> {
+        let (job, share) = (self.job, self.job.sizes.share());
+        let model = job.model;
+        let mut out = Vec::new();
+        let mut places: Vec<(u64, usize, usize)> = Vec::new();
+        for (p, pipe) in self.pipes.iter().enumerate() {
+            for (at, (s, chunk)) in pipe.iter().enumerate() {
+                if *s == stage {
+                    places.push((*chunk, p, at));
+                }
+            }
+        }
+        places.sort_unstable();
+        for (_, pipe, at) in places {
+            let last = self.pipes[pipe].len() - 1;
+            let sizes = &job.sizes.chunk_layers;
+            let from: u64 = sizes.iter().take(at).sum();
+            let mut units = Vec::new();
+            if at == 0 {
+                let kernels = model.embedding_kernels(&share);
+                units.push(OwnUnit { kernels, layer: None, kind: UnitKind::Embedding });
+            }
+            for index in from..from + sizes.get(at).copied().unwrap_or(0) {
+                let kernels = model.layer_kernels(index, &share);
+                units.push(OwnUnit { kernels, layer: Some(index as u32), kind: UnitKind::Layer(model.kind(index)) });
+            }
+            if at == last {
+                for i in 0..model.mtp_layers {
+                    let kind = UnitKind::Prediction(model.kind(model.layers.saturating_sub(1)));
+                    let layer = Some((model.layers + i) as u32);
+                    units.push(OwnUnit { kernels: model.prediction_kernels(&share), layer, kind });
+                }
+                units.push(OwnUnit { kernels: model.head_kernels(&share), layer: None, kind: UnitKind::Head });
+            }
+            let channels = &self.channels[pipe];
+            out.push(Chunk {
+                units,
+                messages,
+                from: at.checked_sub(1).and_then(|before| channels[before].0),
+                to: channels[at].0,
+                gradient_from: channels.get(at + 1).and_then(|behind| behind.1),
+                gradient_to: channels[at].1,
+            });
+        }
+        out
+    }
+
+    /// What arrives from another stage, put together where each rank of a tensor group got a part.
+    fn arrives(&self, items: &mut Items, chunk: &Chunk<'_>, channel: Option<u32>, phase: Phase, cell: Cell) {
+        let Some(channel) = channel else { return };
+        let micro = Some(cell.micro as u32);
+        let what = if phase == Phase::Forward { "pp activation" } else { "pp gradient" };
+        items.block(Item::Receive(channel, Label { what, phase, micro, layer: None }));
+        let gathers = chunk.messages.all.iter().filter(|(m, _)| m.per == Per::Arrival && m.phase == phase);
+        for (message, _) in gathers {
+            items.block(Item::Start(call_of(message), 0, Label { what: message.name, phase, micro, layer: None }));
+        }
+    }
+
+    fn leaves(&self, items: &mut Items, channel: Option<u32>, phase: Phase, cell: Cell) {
+        let Some(channel) = channel else { return };
+        let what = if phase == Phase::Forward { "pp activation" } else { "pp gradient" };
+        let item = Item::Send(channel, Label { what, phase, micro: Some(cell.micro as u32), layer: None });
+        if self.overlap.pipeline {
+            items.start(item);
+        } else {
+            items.block(item);
+        }
+    }
+
+    fn forward(&self, chunk: &Chunk<'_>, cell: Cell, first: bool) -> Items {
+        let mut items = Items::default();
+        self.arrives(&mut items, chunk, chunk.from, Phase::Forward, cell);
+        for unit in &chunk.units {
+            self.gather(&mut items, chunk, unit, Phase::Forward, cell);
+            if first {
+                items.push(Item::Uses(self.parameters(unit)));
+            }
+            self.passes.forward(&mut items, &self.unit(chunk, unit), Phase::Forward, cell.micro);
+            items.push(Item::UnitDone);
+        }
+        self.leaves(&mut items, chunk.to, Phase::Forward, cell);
+        items
+    }
+
+    fn backward(&self, chunk: &Chunk<'_>, cell: Cell, parts: Gradients, last: bool) -> Items {
+        let mut items = Items::default();
+        if parts != Gradients::Weights {
+            self.arrives(&mut items, chunk, chunk.gradient_from, Phase::Backward, cell);
+        }
+        for unit in chunk.units.iter().rev() {
+            if parts != Gradients::Weights {
+                self.gather(&mut items, chunk, unit, Phase::Backward, cell);
+            }
+            self.passes.backward(&mut items, &self.unit(chunk, unit), cell.micro, parts);
+            if parts != Gradients::Data {
+                for message in chunk.messages.of_unit(unit.kind, Operation::ReduceScatter, Phase::Backward) {
+                    items.push(Item::Reduce(call_of(&message), self.unit_label(&message, unit, cell)));
+                }
+                if last {
+                    items.push(Item::Gradients(self.trained(unit)));
+                }
+            }
+            items.push(Item::UnitDone);
+        }
+        if parts != Gradients::Weights {
+            self.leaves(&mut items, chunk.gradient_to, Phase::Backward, cell);
+        }
+        items
+    }
+
+    fn unit<'u>(&self, chunk: &'u Chunk<'_>, unit: &'u OwnUnit) -> Unit<'u> {
+        let what = match unit.kind {
+            UnitKind::Embedding => "embedding",
+            UnitKind::Layer(LayerKind::Dense) => "FFN",
+            UnitKind::Layer(LayerKind::Experts) => "experts",
+            UnitKind::Prediction(_) => "prediction",
+            UnitKind::Head => "head",
+        };
+        Unit { kernels: &unit.kernels, messages: chunk.messages.of(unit.kind), layer: unit.layer, what }
+    }
+
+    fn unit_label(&self, message: &Message, unit: &OwnUnit, cell: Cell) -> Label {
+        Label { what: message.name, phase: message.phase, micro: Some(cell.micro as u32), layer: unit.layer }
+    }
+
+    fn gather(&self, items: &mut Items, chunk: &Chunk<'_>, unit: &OwnUnit, phase: Phase, cell: Cell) {
+        for message in chunk.messages.of_unit(unit.kind, Operation::AllGather, phase) {
+            items.block(Item::Gather(call_of(&message), self.unit_label(&message, unit, cell)));
+        }
+    }
+
+    /// Parameters of a unit on a rank.
+    fn parameters(&self, unit: &OwnUnit) -> Ready {
+        let (model, sizes) = (self.job.model, self.job.sizes);
+        match unit.kind {
+            UnitKind::Embedding => Local::of_embedding(model, sizes),
+            UnitKind::Layer(kind) => Local::of_layer(model, sizes, kind),
+            UnitKind::Prediction(kind) => {
+                let mut local = Local::of_layer(model, sizes, kind);
+                local.dense += Local::of_prediction(model, sizes).dense / model.mtp_layers.max(1);
+                local
+            }
+            UnitKind::Head => Local::of_head(model, sizes),
+        }
+        .into()
+    }
+
+    /// Of these those that are trained.
+    fn trained(&self, unit: &OwnUnit) -> Ready {
+        match (self.job.choices.adapters, unit.layer) {
+            (None, _) => self.parameters(unit),
+            (Some(a), Some(_)) => {
+                Ready { dense: a.layer_parameters(self.job.model).div_ceil(self.job.sizes.tensor), experts: 0 }
+            }
+            (Some(_), None) => Ready::default(),
+        }
+    }
+
+    /// The end of a step: what is left to be reduced, the norm of all gradients, the optimizer, and its result to those that
+    /// do not wait for their next forward pass.
+    fn update(&self, writer: &mut Writer<'_>, all: &[(Message, u64)], stage: u64, machine: &Machine) {
+        let job = self.job;
+        let rest = writer.buckets.rest();
+        let last: Vec<u32> = writer.last().into_iter().collect();
+        writer.reduce_all(&rest, &last);
+        let mut after = writer.outstanding();
+        let of = |m: &&(Message, u64)| m.0.phase == Phase::Update;
+        let (tied, norms): (Vec<&(Message, u64)>, Vec<_>) =
+            all.iter().filter(of).partition(|m| m.0.group == Group::Ends);
+        for (message, count) in tied.into_iter().chain(norms) {
+            for _ in 0..*count {
+                let call: Call = call_of(message);
+                after = vec![writer.call(call, 0, &after, step_label(message.name, Phase::Update))];
+            }
+        }
+        let trained = messages::trained(job, stage);
+        let updated = if job.sizes.zero == Zero::Replicated {
+            trained.total()
+        } else {
+            trained.dense.div_ceil(job.sizes.shard) + trained.experts.div_ceil(job.sizes.expert_data())
+        };
+        let span = machine.update(updated, &job.widths);
+        let op = writer.kernels(span, &after, step_label("optimizer", Phase::Update));
+        if !self.overlap.parameters {
+            for (call, label) in Buckets::gathers(all) {
+                writer.call(call, 0, &[op], label);
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Writing a stage's operations: items of a slot, given streams and what they wait for.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sim_core::units::Span;
+
+use super::super::plan::{Call, Channel, Label, Op, Stage, Stream, Work};
+use super::gradients::{Bucket, Buckets, Ready};
+use crate::parallel::Group;
+
+/// What comes next in a slot. What is started is waited for by its number within the slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item {
+    /// Kernels.
+    Compute(Span, Label),
+    /// A call starts when all kernels of the slot so far have ended.
+    Start(Call, u8, Label),
+    /// A unit's parameters are gathered: when the unit so many before it has been used.
+    Gather(Call, Label),
+    /// Gradients of a unit are reduced when all kernels of the slot so far have ended; the update waits for it.
+    Reduce(Call, Label),
+    /// A message to another stage starts when all kernels of the slot so far have ended.
+    Send(u32, Label),
+    /// A message from another stage.
+    Receive(u32, Label),
+    /// Kernels that follow wait for what was started as that number.
+    Wait(usize),
+    /// A unit has been used.
+    UnitDone,
+    /// Kernels that follow use these parameters for the first time in the step.
+    Uses(Ready),
+    /// Gradients of so many parameters are whole.
+    Gradients(Ready),
+}
+
+/// The items of a slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Items {
+    pub(super) list: Vec<Item>,
+    started: usize,
+}
+
+impl Items {
+    pub(super) fn compute(&mut self, span: Span, label: Label) {
+        if span > Span::ZERO {
+            self.list.push(Item::Compute(span, label));
+        }
+    }
+
+    /// Starts something, and says its number.
+    pub(super) fn start(&mut self, item: Item) -> usize {
+        self.list.push(item);
+        self.started += 1;
+        self.started - 1
+    }
+
+    pub(super) fn wait(&mut self, number: usize) {
+        self.list.push(Item::Wait(number));
+    }
+
+    /// Starts something that what follows waits for.
+    pub(super) fn block(&mut self, item: Item) {
+        let number = self.start(item);
+        self.wait(number);
+    }
+
+    pub(super) fn push(&mut self, item: Item) {
+        self.list.push(item);
+    }
+}
+
+/// One of two slots that are done at once, or the only one.
+#[derive(Debug, Default)]
+struct Thread {
+    /// What was started, by its number.
+    started: Vec<u32>,
+    /// What the next kernels wait for.
+    waits: Vec<u32>,
+    /// The last kernels.
+    last: Option<u32>,
+    /// Kernels that are not written yet.
+    pending: Option<(Span, Label)>,
+}
+
+/// The calls and channels of all stages.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) calls: Vec<Call>,
+    numbers: BTreeMap<Call, u32>,
+    pub(super) channels: Vec<Channel>,
+}
+
+impl Shared {
+    pub(super) fn call(&mut self, call: Call) -> u32 {
+        *self.numbers.entry(call).or_insert_with(|| {
+            self.calls.push(call);
+            self.calls.len() as u32 - 1
+        })
+    }
+}
+
+/// A stage under way.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    pub(super) shared: &'a mut Shared,
+    stage: Stage,
+    streams: BTreeMap<Stream, u16>,
+    /// Units in the order of their use: the kernels that used each last.
+    units: VecDeque<u32>,
+    /// Units that were used, and units that are gathered ahead.
+    used: u64,
+    prefetch: u64,
+    /// Buckets of gradients, and of parameters that are gathered while the first forward pass runs.
+    pub(super) buckets: Buckets,
+    /// What the update waits for: the last reduction of gradients in each stream.
+    outstanding: BTreeMap<(Group, u8), u32>,
+    /// The last kernels of all.
+    last: Option<u32>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(shared: &'a mut Shared, prefetch: u64, buckets: Buckets) -> Self {
+        Self {
+            shared,
+            stage: Stage::default(),
+            streams: BTreeMap::new(),
+            units: VecDeque::new(),
+            used: 0,
+            prefetch,
+            buckets,
+            outstanding: BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    pub(super) fn done(self) -> Stage {
+        self.stage
+    }
+
+    /// The last kernels written.
+    pub(super) const fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    pub(super) fn op(&mut self, stream: Stream, work: Work, after: &[u32], label: Label) -> u32 {
+        let stage = &mut self.stage;
+        let number = *self.streams.entry(stream).or_insert_with(|| {
+            stage.streams.push(stream);
+            stage.order.push(Vec::new());
+            stage.streams.len() as u16 - 1
+        });
+        let index = stage.ops.len() as u32;
+        let from = stage.after.len() as u32;
+        stage.after.extend_from_slice(after);
+        stage.order[usize::from(number)].push(index);
+        stage.ops.push(Op { stream: number, work, after: from..stage.after.len() as u32, label });
+        index
+    }
+
+    pub(super) fn call(&mut self, call: Call, lane: u8, after: &[u32], label: Label) -> u32 {
+        let number = self.shared.call(call);
+        self.op(Stream::Messages(call.group, lane), Work::Call(number), after, label)
+    }
+
+    /// A reduction of gradients, which the update waits for.
+    fn reduce(&mut self, call: Call, lane: u8, after: &[u32], label: Label) -> u32 {
+        let op = self.call(call, lane, after, label);
+        self.outstanding.insert((call.group, lane), op);
+        op
+    }
+
+    /// Reductions of buckets, of each over its shards and then over their holders.
+    pub(super) fn reduce_all(&mut self, buckets: &[Bucket], after: &[u32]) {
+        for bucket in buckets {
+            let first = bucket.call.map(|call| self.reduce(call, 0, after, bucket.label));
+            if let Some(replicas) = bucket.replicas {
+                let label = Label { what: replicas.name, ..bucket.label };
+                let scattered = first.map(|f| [f]);
+                self.reduce(replicas, 0, scattered.as_ref().map_or(after, |f| f.as_slice()), label);
+            }
+        }
+    }
+
+    /// What the update waits for.
+    pub(super) fn outstanding(&self) -> Vec<u32> {
+        self.last.into_iter().chain(self.outstanding.values().copied()).collect()
+    }
+
+    /// Writes kernels that are alone in their slot.
+    pub(super) fn kernels(&mut self, span: Span, after: &[u32], label: Label) -> u32 {
+        let op = self.op(Stream::Compute, Work::Compute(span), after, label);
+        self.last = Some(op);
+        op
+    }
+
+    /// Writes one slot.
+    pub(super) fn slot(&mut self, items: &Items) {
+        let mut thread = Thread { last: self.last, ..Thread::default() };
+        for item in &items.list {
+            self.item(&mut thread, item);
+        }
+        self.flush(&mut thread);
+    }
+
+    /// Writes two slots at once: in turn the kernels of one while messages of the other are under way.
+    pub(super) fn both(&mut self, a: &Items, b: &Items) {
+        let mut threads =
+            [Thread { last: self.last, ..Thread::default() }, Thread { last: self.last, ..Thread::default() }];
+        let mut rest = [a.list.as_slice(), b.list.as_slice()];
+        let mut turn = 0;
+        while rest.iter().any(|r| !r.is_empty()) {
+            let list = rest[turn];
+            // Up to the next wait after kernels.
+            let mut worked = false;
+            let cut = list.iter().position(|item| {
+                worked |= matches!(item, Item::Compute(..));
+                worked && matches!(item, Item::Wait(_))
+            });
+            let (now, later) = list.split_at(cut.unwrap_or(list.len()));
+            for item in now {
+                self.item(&mut threads[turn], item);
+            }
+            self.flush(&mut threads[turn]);
+            rest[turn] = later;
+            turn = 1 - turn;
+        }
+    }
+
+    /// Writes what is pending; the last kernels of the thread.
+    fn flush(&mut self, thread: &mut Thread) -> Option<u32> {
+        if let Some((span, label)) = thread.pending.take() {
+            let op = self.op(Stream::Compute, Work::Compute(span), &core::mem::take(&mut thread.waits), label);
+            thread.last = Some(op);
+            self.last = Some(op);
+        }
+        thread.last
+    }
+
+    fn item(&mut self, thread: &mut Thread, item: &Item) {
+        match *item {
+            Item::Compute(span, label) => {
+                match &mut thread.pending {
+                    Some((sum, held)) if *held == label => *sum += span,
+                    _ => {
+                        self.flush(thread);
+                        thread.pending = Some((span, label));
+                    }
+                }
+                return;
+            }
+            Item::Wait(number) => {
+                self.flush(thread);
+                thread.waits.extend(thread.started.get(number));
+                return;
+            }
+            _ => {}
+        }
+        let last = self.flush(thread);
+        // What a message comes after: the kernels so far, and what kernels that come next would wait for.
+        let after: Vec<u32> = last.into_iter().chain(thread.waits.iter().copied()).collect();
+        match *item {
+            Item::Start(call, lane, label) => {
+                let op = self.call(call, lane, &after, label);
+                thread.started.push(op);
+            }
+            Item::Reduce(call, label) => {
+                self.reduce(call, 1, &after, label);
+            }
+            Item::Gather(call, label) => {
+                // Of the unit in use and those ahead of it all but this one may be held.
+                let back = usize::try_from(self.prefetch + 1).unwrap_or(usize::MAX);
+                let free = self.units.len().checked_sub(back).and_then(|at| self.units.get(at)).copied();
+                let op = self.call(call, 0, free.as_slice(), label);
+                thread.started.push(op);
+            }
+            Item::Send(channel, label) => {
+                let op = self.op(Stream::Send(channel), Work::Send(channel), &after, label);
+                thread.started.push(op);
+            }
+            Item::Receive(channel, label) => {
+                let op = self.op(Stream::Receive(channel), Work::Receive(channel), &[], label);
+                thread.started.push(op);
+            }
+            Item::UnitDone => {
+                self.used += 1;
+                self.units.extend(last);
+                if self.units.len() > 64 {
+                    self.units.drain(..32);
+                }
+            }
+            Item::Uses(ready) => {
+                let waits = self.buckets.gathered(ready);
+                thread.waits.extend(waits);
+            }
+            Item::Gradients(ready) => {
+                let buckets = self.buckets.whole(ready);
+                self.reduce_all(&buckets, &after);
+            }
+            Item::Compute(..) | Item::Wait(_) => {}
+        }
+    }
+}
