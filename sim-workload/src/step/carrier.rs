@@ -45,17 +45,22 @@ pub enum CarryError {
     },
 }
 
-/// Carries calls. Instants that it is told don't go backwards; all starts of an instant come at once, in their order.
+/// Carries calls. Instants that it is told don't go backwards, neither between starts nor between what is asked.
 pub trait Carrier {
-    /// Starts calls at `at`, which is not before any start or any end that was taken.
+    /// Starts calls at `at`, in this order. It is not before any earlier start, nor before what [`next`](Self::next) told or, if it
+    /// told nothing, was asked for.
     ///
     /// # Errors
     /// If a call can't be carried.
     fn start(&mut self, starts: &[Start], at: Time) -> Result<(), CarryError>;
 
-    /// The instant of the next end, if nothing else is started before it.
-    fn next(&self) -> Option<Time>;
+    /// The instant of the next end, if it is not after `until`: the instant at which the caller will start something next,
+    /// unless ends come before, or [`Time::MAX`]. What happens later is not looked at, so that it need not be taken back.
+    ///
+    /// # Errors
+    /// If the network stops before all calls have ended.
+    fn next(&mut self, until: Time) -> Result<Option<Time>, CarryError>;
 
-    /// Takes all ends at [`next`](Self::next), in order.
+    /// Takes all ends at the instant that [`next`](Self::next) told, by token and member.
     fn take(&mut self, out: &mut Vec<End>);
 }
