@@ -2,6 +2,8 @@
 //!
 //! * [`plan`]: for each stage the operations of its ranks in streams (computation, and one for each kind of group), with what each
 //!   waits for.
+//! * [`make`]: such a plan from a job.
+//! * [`play`]: every rank goes through its streams.
 //! * [`overlap`]: which messages run beside kernels.
 //! * [`outcome`]: the time, where it went, and the chain of work that the end waited for.
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
@@ -11,3 +13,4 @@ pub mod make;
 pub mod outcome;
 pub mod overlap;
 pub mod plan;
+pub mod play;

@@ -1,0 +1,68 @@
+//! Where the time of each rank goes.
+
+use sim_core::units::{Span, Time};
+
+use super::super::outcome::Breakdown;
+use super::super::plan::Label;
+use crate::messages::Phase;
+use crate::parallel::Group;
+
+/// The books of all ranks.
+#[derive(Debug)]
+pub(super) struct Books {
+    ranks: Vec<Breakdown>,
+    /// The end of each rank's last kernel.
+    idle: Vec<Time>,
+}
+
+impl Books {
+    pub(super) fn new(ranks: usize) -> Self {
+        Self { ranks: vec![Breakdown::default(); ranks], idle: vec![Time::ZERO; ranks] }
+    }
+
+    pub(super) fn idle_from(&self, rank: u32) -> Time {
+        self.idle[rank as usize]
+    }
+
+    /// A kernel ran.
+    pub(super) fn kernel(&mut self, rank: u32, from: Time, to: Time, label: Label) {
+        let book = &mut self.ranks[rank as usize];
+        let part = if label.phase == Phase::Update { &mut book.optimizer } else { &mut book.compute };
+        *part += to.since(from);
+        self.idle[rank as usize] = to;
+    }
+
+    /// A rank waited for a message under way.
+    pub(super) fn exposes(&mut self, rank: u32, group: Group, span: Span) {
+        if span > Span::ZERO {
+            *self.ranks[rank as usize].exposed.entry(group).or_default() += span;
+        }
+    }
+
+    /// A rank waited for others: another stage, or a member of a group.
+    pub(super) fn waits(&mut self, rank: u32, span: Span, stage: bool) {
+        let book = &mut self.ranks[rank as usize];
+        *(if stage { &mut book.bubble } else { &mut book.straggler }) += span;
+    }
+
+    /// The time of a rank up to `now` is accounted for.
+    pub(super) fn accounted(&mut self, rank: u32, now: Time) {
+        self.idle[rank as usize] = now;
+    }
+
+    /// The books at the end of the step; `tails`: the call of a rank after its last kernel.
+    pub(super) fn close(mut self, end: Time, ends: &[Time], tails: &[Option<Group>]) -> Vec<Breakdown> {
+        for (rank, book) in self.ranks.iter_mut().enumerate() {
+            let idle = self.idle[rank];
+            let done = ends[rank].max(idle);
+            if let Some(group) = tails[rank] {
+                *book.exposed.entry(group).or_default() += done.since(idle);
+            } else {
+                book.bubble += done.since(idle);
+            }
+            book.bubble += end.since(done);
+            book.exposed.retain(|_, span| *span > Span::ZERO);
+        }
+        self.ranks
+    }
+}

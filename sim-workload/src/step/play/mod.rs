@@ -1,0 +1,422 @@
+//! Playing a plan: every rank goes through its streams; calls begin when all members have come to them.
+//!
+//! A call begins when its last member has come to it (kernels of the library that came before wait for their peers; what they could
+//! send into buffers before that, at most a chunk or two, is not counted). A kernel beside which messages of its rank are under way is
+//! slower by the part of the GPU that they take.
+
+mod account;
+mod calls;
+mod chain;
+mod kernels;
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sim_core::units::{Span, Time};
+
+use super::carrier::{Carrier, CarryError, Start};
+use super::outcome::{Breakdown, Outcome, Piece, PieceKind, Ran};
+use super::plan::{Label, Op, Plan, Stream, Work};
+use crate::compute::{Jitter, Slowdown};
+use crate::parallel::{Group, Ranks};
+use account::Books;
+use chain::{Chains, NONE};
+pub use tables::Communicator;
+use tables::{Meetings, Table};
+
+/// What a step is played with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How kernels and GPUs vary.
+    pub jitter: Jitter,
+    /// Ranks whose kernels take so many times as long.
+    pub slow: Vec<(u32, f64)>,
+    /// Ranks that begin so much later.
+    pub late: Vec<(u32, Span)>,
+    /// What messages take of the GPU while they are under way.
+    pub slowdown: Option<Slowdown>,
+    /// Ranks of which every operation is told.
+    pub watch: Vec<u32>,
+}
+
+/// Why a step does not end.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// A call can't be carried.
+    #[error(transparent)]
+    Carry(#[from] CarryError),
+    /// Ranks wait for each other.
+    #[error("{waiting} operations wait for ever; the first is {first} of rank {rank}")]
+    Stuck {
+        /// How many.
+        waiting: u64,
+        /// The first one.
+        first: String,
+        /// Its rank.
+        rank: u32,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A kernel that runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    op: u32,
+    binding: u32,
+    began: Time,
+    /// Work that is left at `since`, as a span at full speed.
+    left: Span,
+    since: Time,
+    /// Part of the GPU that messages take, in millionths.
+    lost: u64,
+    ends: Time,
+}
+
+/// A rank.
+#[derive(Debug, Default)]
+struct Rank {
+    stage: u32,
+    /// What each operation still waits for.
+    waits: Vec<u16>,
+    running: Option<Running>,
+    /// Messages under way within the scale-up network, and beyond.
+    under_way: [u32; 2],
+    /// Messages that have come and were not taken: of each stream that receives, their nodes.
+    arrived: Vec<std::collections::VecDeque<u32>>,
+    /// Receiving operations that wait, of each stream.
+    receiving: Vec<Option<(u32, u32, Time)>>,
+    left: u32,
+}
+
+/// A call that members come to.
+#[derive(Debug, Default)]
+struct Meeting {
+    /// The operation of each that has come, with what it waited for, and when it came.
+    members: Vec<Member>,
+    came: u32,
+    call: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    op: u32,
+    joined: Time,
+    /// What the rank had waited for last, unless that was a kernel of its own.
+    own: u32,
+}
+
+const ABSENT: Member = Member { op: u32::MAX, joined: Time::ZERO, own: NONE };
+
+/// A call under way.
+#[derive(Debug, Default)]
+struct Flight {
+    communicator: u32,
+    began: Time,
+    binding: u32,
+    members: Vec<Member>,
+    left: u32,
+    /// The receiver's stream, if it is a message to another stage.
+    channel: Option<u32>,
+}
+
+/// Goes through a plan. It is told what ended, and says what begins.
+pub struct Player<'a> {
+    plan: &'a Plan,
+    options: &'a Options,
+    tables: Vec<Table>,
+    meetings: Meetings,
+    /// For each communicator whether it leaves the scale-up network.
+    out: Vec<bool>,
+    ranks: Vec<Rank>,
+    /// Of each communicator and lane the meetings that not all have come to, the oldest first.
+    open: Vec<[std::collections::VecDeque<Meeting>; LANES]>,
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+    pool: Vec<Vec<Member>>,
+    chains: Chains,
+    books: Books,
+    watched: Vec<bool>,
+    factors: Vec<Box<dyn FnMut(Span) -> Span + Send>>,
+    late: Vec<Span>,
+    ready: Vec<(u32, u32, u32)>,
+    timers: BinaryHeap<Reverse<(Time, u32)>>,
+    starts: Vec<Start>,
+    now: Time,
+    last: u32,
+    ran: Vec<Ran>,
+    operations: u64,
+    ends: Vec<Time>,
+}
+
+/// Streams of a kind of group.
+const LANES: usize = 2;
+
+impl<'a> Player<'a> {
+    /// A player at the beginning; `leaves` says of a communicator whether it leaves the scale-up network.
+    #[must_use]
+    pub fn new(plan: &'a Plan, ranks: &Ranks, options: &'a Options, leaves: impl Fn(&Communicator) -> bool) -> Self {
+        let n = ranks.len() as usize;
+        let stages: Vec<u32> = (0..n as u64).map(|r| ranks.coordinates(r).stage as u32).collect();
+        let tables: Vec<Table> = plan.stages.iter().map(Table::new).collect();
+        let meetings = Meetings::new(plan, ranks, &stages);
+        let out = meetings.communicators.iter().map(leaves).collect();
+        let of = |stage: &u32| {
+            let (table, streams) = (&tables[*stage as usize], plan.stages[*stage as usize].streams.len());
+            Rank {
+                stage: *stage,
+                waits: table.waits.clone(),
+                arrived: vec![std::collections::VecDeque::new(); streams],
+                receiving: vec![None; streams],
+                left: table.waits.len() as u32,
+                ..Rank::default()
+            }
+        };
+        let mut watched = vec![false; n];
+        for rank in &options.watch {
+            if let Some(w) = watched.get_mut(*rank as usize) {
+                *w = true;
+            }
+        }
+        let mut late = vec![Span::ZERO; n];
+        for (rank, span) in &options.late {
+            if let Some(l) = late.get_mut(*rank as usize) {
+                *l = *span;
+            }
+        }
+        let open = meetings.communicators.iter().map(|_| Default::default()).collect();
+        Self {
+            plan,
+            options,
+            ranks: stages.iter().map(of).collect(),
+            tables,
+            out,
+            open,
+            meetings,
+            flights: Vec::new(),
+            free: Vec::new(),
+            pool: Vec::new(),
+            chains: Chains::default(),
+            books: Books::new(n),
+            watched,
+            factors: kernels::factors(options, n),
+            late,
+            ready: Vec::new(),
+            timers: BinaryHeap::new(),
+            starts: Vec::new(),
+            now: Time::ZERO,
+            last: NONE,
+            ran: Vec::new(),
+            operations: 0,
+            ends: vec![Time::ZERO; n],
+        }
+    }
+
+    /// The communicators, whose indices starts name.
+    #[must_use]
+    pub fn communicators(&self) -> &[Communicator] {
+        &self.meetings.communicators
+    }
+
+    /// Begins.
+    pub fn begin(&mut self) {
+        for rank in 0..self.ranks.len() as u32 {
+            let stage = self.ranks[rank as usize].stage as usize;
+            for i in 0..self.tables[stage].first.len() {
+                self.ready.push((rank, self.tables[stage].first[i], NONE));
+            }
+        }
+        self.ready.reverse();
+        self.settle();
+    }
+
+    /// What begins now, sorted.
+    pub fn starts(&mut self, out: &mut Vec<Start>) {
+        out.clear();
+        out.append(&mut self.starts);
+        out.sort_unstable();
+    }
+
+    fn label(&self, rank: u32, op: u32) -> Label {
+        self.plan.stages[self.ranks[rank as usize].stage as usize].ops[op as usize].label
+    }
+
+    /// Starts all that waits for nothing more.
+    fn settle(&mut self) {
+        while let Some((rank, op, binding)) = self.ready.pop() {
+            self.start(rank, op, binding);
+        }
+    }
+
+    /// Starts an operation, which holds `binding`, the last that it waited for.
+    fn start(&mut self, rank: u32, op: u32, binding: u32) {
+        let plan = self.plan;
+        let stage = &plan.stages[self.ranks[rank as usize].stage as usize];
+        let (work, stream) = (stage.ops[op as usize].work, usize::from(stage.ops[op as usize].stream));
+        match work {
+            Work::Compute(span) => self.compute(rank, op, binding, span),
+            Work::Call(call) => {
+                let Stream::Messages(_, lane) = stage.streams[stream] else { return };
+                self.join(rank, op, binding, call, (stream, usize::from(lane).min(LANES - 1)));
+            }
+            Work::Send(channel) => {
+                let own = self.own(binding);
+                let (communicator, _) = self.meetings.of[rank as usize][stream];
+                let mut members = self.pool.pop().unwrap_or_default();
+                members.clear();
+                members.push(Member { op, joined: self.now, own });
+                members.push(ABSENT);
+                let call = self.plan.channels[channel as usize].call;
+                self.depart(communicator, call, members, binding, Some(channel));
+            }
+            Work::Receive(_) => {
+                if let Some(node) = self.ranks[rank as usize].arrived[stream].pop_front() {
+                    // It was there before: the rank's own past is what it waited for.
+                    self.chains.release(node);
+                    let own = self.own(binding);
+                    self.end(rank, op, binding, [self.now; 3], own);
+                    self.chains.release(own);
+                    self.chains.release(binding);
+                } else {
+                    self.ranks[rank as usize].receiving[stream] = Some((op, binding, self.now));
+                }
+            }
+        }
+    }
+
+    fn op_of(&self, rank: u32, op: u32) -> &'a Op {
+        &self.plan.stages[self.ranks[rank as usize].stage as usize].ops[op as usize]
+    }
+
+    /// An operation has ended that began with `binding` as the last it waited for.
+    fn end(&mut self, rank: u32, op: u32, binding: u32, times: [Time; 3], own: u32) {
+        let node = self.chains.add(Chains::node(binding, rank, op, times, own));
+        let stage = &self.plan.stages[self.ranks[rank as usize].stage as usize];
+        let entry = &stage.ops[op as usize];
+        if self.watched[rank as usize] && !matches!(entry.work, Work::Receive(_)) {
+            let stream = stage.streams[usize::from(entry.stream)];
+            self.ran.push(Ran { rank, stream, label: entry.label, from: times[1], to: times[2] });
+        }
+        let kernel = matches!(entry.work, Work::Compute(_));
+        self.done(rank, op, node);
+        if kernel {
+            // Its running entry held it; calls hold theirs as long as they are under way.
+            self.chains.release(binding);
+        }
+        self.chains.unless_held(node);
+    }
+
+    /// Tells those that wait for an operation that it has ended.
+    fn done(&mut self, rank: u32, op: u32, node: u32) {
+        self.operations += 1;
+        let state = &mut self.ranks[rank as usize];
+        state.left -= 1;
+        self.ends[rank as usize] = self.now;
+        let table = &self.tables[state.stage as usize];
+        for at in table.followers(op).rev() {
+            let follower = table.follower(at);
+            let waits = &mut state.waits[follower as usize];
+            *waits -= 1;
+            if *waits == 0 {
+                self.chains.hold(node);
+                self.ready.push((rank, follower, node));
+            }
+        }
+        if self.chains.get(self.last).is_none_or(|last| last.to <= self.now) {
+            self.chains.hold(node);
+            self.chains.release(self.last);
+            self.last = node;
+        }
+    }
+
+    /// What it came to.
+    ///
+    /// # Errors
+    /// If something still waits.
+    pub fn finish(self) -> Result<Outcome, PlayError> {
+        let waiting: u64 = self.ranks.iter().map(|r| u64::from(r.left)).sum();
+        if waiting > 0 {
+            let rank = self.ranks.iter().position(|r| r.left > 0).unwrap_or(0);
+            let waits = &self.ranks[rank].waits;
+            let op = waits.iter().position(|w| *w > 0).unwrap_or(0);
+            let label = self.label(rank as u32, op as u32);
+            let first = format!("{} ({:?})", label.what, label.phase);
+            return Err(PlayError::Stuck { waiting, first, rank: rank as u32 });
+        }
+        let end = self.ends.iter().copied().max().unwrap_or_default();
+        let mut path = Vec::new();
+        let mut at = self.last;
+        while let Some(node) = self.chains.get(at) {
+            let stage = &self.plan.stages[self.ranks[node.rank as usize].stage as usize];
+            let op = &stage.ops[node.op as usize];
+            let kind = match op.work {
+                Work::Compute(_) => PieceKind::Compute,
+                _ => {
+                    let (communicator, _) = self.meetings.of[node.rank as usize][usize::from(op.stream)];
+                    PieceKind::Message(self.meetings.communicators[communicator as usize].group)
+                }
+            };
+            if node.to > node.from {
+                path.push(Piece { rank: node.rank, kind, label: op.label, from: node.from, to: node.to });
+            }
+            at = node.before;
+        }
+        path.reverse();
+        let tails: Vec<_> = (0..self.ranks.len()).map(|r| self.tail(r as u32)).collect();
+        let ranks: Vec<Breakdown> = self.books.close(end, &self.ends, &tails);
+        Ok(Outcome { end, ends: self.ends, ranks, path, ran: self.ran, operations: self.operations })
+    }
+
+    /// The group of a rank's last call in its plan, if that comes after its last kernel.
+    fn tail(&self, rank: u32) -> Option<Group> {
+        let stage = &self.plan.stages[self.ranks[rank as usize].stage as usize];
+        let op = stage.ops.last()?;
+        match op.work {
+            Work::Compute(_) => None,
+            _ => {
+                let (communicator, _) = self.meetings.of[rank as usize][usize::from(op.stream)];
+                self.meetings.communicators.get(communicator as usize).map(|c| c.group)
+            }
+        }
+    }
+}
+
+/// Plays a step over a carrier.
+///
+/// # Errors
+/// If a call can't be carried, ranks wait for each other, or `stop` says so (it is asked now and then).
+pub fn play(mut player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -> bool) -> Result<Outcome, PlayError> {
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
+    player.begin();
+    player.starts(&mut starts);
+    carrier.start(&starts, Time::ZERO)?;
+    let mut turns = 0u32;
+    loop {
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(4096) && stop() {
+            return Err(PlayError::Interrupted);
+        }
+        let (kernels, calls) = (player.next_kernel(), carrier.next());
+        let Some(now) = kernels.into_iter().chain(calls).min() else { break };
+        if calls == Some(now) {
+            ends.clear();
+            carrier.take(&mut ends);
+            for end in &ends {
+                player.member_ends(*end);
+            }
+        }
+        if kernels == Some(now) || player.next_kernel() == Some(now) {
+            player.kernels_end(now);
+        }
+        player.starts(&mut starts);
+        if !starts.is_empty() {
+            carrier.start(&starts, now)?;
+        }
+    }
+    player.finish()
+}
