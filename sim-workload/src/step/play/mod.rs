@@ -401,7 +401,8 @@ pub fn play(mut player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -
         if turns.is_multiple_of(4096) && stop() {
             return Err(PlayError::Interrupted);
         }
-        let (kernels, calls) = (player.next_kernel(), carrier.next());
+        let kernels = player.next_kernel();
+        let calls = carrier.next(kernels.unwrap_or(Time::MAX))?;
         let Some(now) = kernels.into_iter().chain(calls).min() else { break };
         if calls == Some(now) {
             ends.clear();

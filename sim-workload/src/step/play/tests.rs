@@ -37,8 +37,8 @@ impl Carrier for Fixed {
         Ok(())
     }
 
-    fn next(&self) -> Option<Time> {
-        self.ends.keys().next().copied()
+    fn next(&mut self, until: Time) -> Result<Option<Time>, CarryError> {
+        Ok(self.ends.keys().next().copied().filter(|at| *at <= until))
     }
 
     fn take(&mut self, out: &mut Vec<End>) {
