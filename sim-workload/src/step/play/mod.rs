@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 
 use sim_core::units::{Span, Time};
 
-use super::carrier::{Carrier, CarryError, Start};
+use super::carrier::{Carrier, CarryError, End, Start};
 use super::outcome::{Breakdown, Outcome, Piece, PieceKind, Ran};
 use super::plan::{Label, Op, Plan, Stream, Work};
 use crate::compute::{Jitter, Slowdown};
@@ -390,34 +390,64 @@ impl<'a> Player<'a> {
 ///
 /// # Errors
 /// If a call can't be carried, ranks wait for each other, or `stop` says so (it is asked now and then).
-pub fn play(mut player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -> bool) -> Result<Outcome, PlayError> {
-    let (mut starts, mut ends) = (Vec::new(), Vec::new());
-    player.begin();
-    player.starts(&mut starts);
-    carrier.start(&starts, Time::ZERO)?;
+pub fn play(player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -> bool) -> Result<Outcome, PlayError> {
+    let mut outcomes = play_together(vec![player], carrier, stop)?;
+    Ok(outcomes.pop().unwrap_or_default())
+}
+
+/// Plays several steps that begin together over one carrier. Its communicators and calls are those of the players, one player's
+/// after the other's.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_together(
+    mut players: Vec<Player<'_>>,
+    carrier: &mut dyn Carrier,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<Outcome>, PlayError> {
+    let count = players.len() as u32;
+    let mut from = Vec::new();
+    let (mut communicators, mut calls) = (0, 0);
+    for player in &players {
+        from.push((communicators, calls));
+        communicators += player.communicators().len() as u32;
+        calls += player.plan.calls.len() as u32;
+    }
+    let (mut own, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    let mut begin = |players: &mut [Player<'_>], carrier: &mut dyn Carrier, at: Time| {
+        starts.clear();
+        for (i, (player, (communicators, calls))) in players.iter_mut().zip(&from).enumerate() {
+            player.starts(&mut own);
+            starts.extend(own.iter().map(|start| Start {
+                communicator: start.communicator + communicators,
+                call: start.call + calls,
+                token: start.token * count + i as u32,
+            }));
+        }
+        if starts.is_empty() { Ok(()) } else { carrier.start(&starts, at) }
+    };
+    players.iter_mut().for_each(Player::begin);
+    begin(&mut players, carrier, Time::ZERO)?;
     let mut turns = 0u32;
     loop {
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(4096) && stop() {
             return Err(PlayError::Interrupted);
         }
-        let kernels = player.next_kernel();
-        let calls = carrier.next(kernels.unwrap_or(Time::MAX))?;
-        let Some(now) = kernels.into_iter().chain(calls).min() else { break };
-        if calls == Some(now) {
+        let kernels = players.iter_mut().filter_map(Player::next_kernel).min();
+        let ended = carrier.next(kernels.unwrap_or(Time::MAX))?;
+        let Some(now) = ended.or(kernels) else { break };
+        if ended.is_some() {
             ends.clear();
             carrier.take(&mut ends);
             for end in &ends {
-                player.member_ends(*end);
+                players[(end.token % count) as usize].member_ends(End { token: end.token / count, ..*end });
             }
         }
-        if kernels == Some(now) || player.next_kernel() == Some(now) {
+        for player in &mut players {
             player.kernels_end(now);
         }
-        player.starts(&mut starts);
-        if !starts.is_empty() {
-            carrier.start(&starts, now)?;
-        }
+        begin(&mut players, carrier, now)?;
     }
-    player.finish()
+    players.into_iter().map(Player::finish).collect()
 }
