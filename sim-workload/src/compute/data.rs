@@ -29,13 +29,18 @@ pub struct Device {
 }
 
 impl Device {
-    /// Peak and best rate of dense matrix products; of 16 bits if there is none of 8.
+    /// Peak and best rate of dense matrix products; of the next wider numbers if there is none of these. Of a peak whose best is
+    /// not known the share is that of the next wider numbers.
     #[must_use]
     pub fn rates(&self, number: Number) -> (FlopRate, FlopRate) {
-        let get = |map: &BTreeMap<Number, FlopRate>| {
-            map.get(&number).or_else(|| map.get(&Number::Bf16)).copied().unwrap_or_default()
+        let last = |map: &BTreeMap<Number, FlopRate>, number| {
+            map.range(..=number).next_back().map(|(n, rate)| (*n, *rate)).unwrap_or_default()
         };
-        (get(&self.peak), get(&self.best))
+        let (at, peak) = last(&self.peak, number);
+        let (found, best) = last(&self.best, at);
+        let of = self.peak.get(&found).map_or(1, |p| p.get()).max(1);
+        let best = u128::from(best.get()) * u128::from(peak.get()) / u128::from(of);
+        (peak, FlopRate::per_sec(u64::try_from(best).unwrap_or(u64::MAX)))
     }
 }
 
@@ -89,6 +94,7 @@ pub struct UnknownDevice {
 struct RawRates {
     bf16: f64,
     fp8: Option<f64>,
+    fp4: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -249,7 +255,7 @@ impl Figures {
             ))
         };
         let rates = |raw: &RawRates| {
-            let list = [(Number::Bf16, Some(raw.bf16)), (Number::Fp8, raw.fp8)];
+            let list = [(Number::Bf16, Some(raw.bf16)), (Number::Fp8, raw.fp8), (Number::Fp4, raw.fp4)];
             list.into_iter().filter_map(|(n, rate)| Some((n, FlopRate::from_tera(rate?)))).collect()
         };
         let devices = raw.device.iter().map(|d| Device {

@@ -34,6 +34,8 @@ pub enum Number {
     Bf16,
     /// 8 bits.
     Fp8,
+    /// 4 bits.
+    Fp4,
 }
 
 /// A GPU as kernels meet it. Shares are millionths.
@@ -139,6 +141,18 @@ impl Machine {
             matrix: MatrixLaw::Share(figures.matrix.clone()),
             launch: Span::ZERO,
             ..Self::of(device, Number::Bf16, memory, figures)
+        }
+    }
+
+    /// The same with all rates of kernels at `millionths` of theirs: what a fit to measured steps gives. Launches stay.
+    #[must_use]
+    pub fn scaled(self, millionths: u64) -> Self {
+        let memory = u128::from(self.memory.get()) * u128::from(millionths) / 1_000_000;
+        Self {
+            peak: self.peak.scaled(millionths),
+            peak_weights: self.peak_weights.scaled(millionths),
+            memory: Rate::bytes_per_sec(u64::try_from(memory).unwrap_or(u64::MAX)),
+            ..self
         }
     }
 
