@@ -67,6 +67,10 @@ pub struct Figures {
     pub tiles: Tiles,
     /// Rows below which a grouped product is slow, and its part of the dense rate in millionths.
     pub grouped: (u64, u64),
+    /// Bytes that are moved to put an element in narrow numbers.
+    pub narrowing: u64,
+    /// Bytes that a gradient by weights moves for each parameter.
+    pub gradient: u64,
     /// Between kernels.
     pub launch: Span,
     /// Between kernels of a graph.
@@ -156,6 +160,15 @@ struct RawGrouped {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawMoves {
+    narrowing: u64,
+    gradient: u64,
+    standing: String,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawLaunch {
     kernel_us: f64,
     graph_us: f64,
@@ -211,6 +224,7 @@ struct Raw {
     curve: BTreeMap<String, RawCurve>,
     tiles: RawTiles,
     grouped: RawGrouped,
+    moves: RawMoves,
     launch: RawLaunch,
     overlap: RawOverlap,
     link: BTreeMap<String, RawLink>,
@@ -284,6 +298,8 @@ impl Figures {
                 half_depth: raw.tiles.half_depth,
             },
             grouped: (raw.grouped.rows, millionths(raw.grouped.share)),
+            narrowing: raw.moves.narrowing,
+            gradient: raw.moves.gradient,
             launch: Span::from_us_f64(raw.launch.kernel_us),
             graph_launch: Span::from_us_f64(raw.launch.graph_us),
             overlap: Slowdown {
@@ -347,6 +363,7 @@ impl Raw {
         named.extend(self.link.iter().map(|(n, l)| (n.as_str(), l.standing.as_str(), l.source.as_str())));
         named.push(("tiles", &self.tiles.standing, &self.tiles.source));
         named.push(("grouped", &self.grouped.standing, &self.grouped.source));
+        named.push(("moves", &self.moves.standing, &self.moves.source));
         named.push(("launch", &self.launch.standing, &self.launch.source));
         named.push(("overlap", &self.overlap.standing, &self.overlap.source));
         for (what, standing, source) in named {

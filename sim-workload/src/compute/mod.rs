@@ -55,6 +55,13 @@ pub struct Machine {
     pub attention: (u64, u64),
     /// Grouped products with fewer rows a group than this reach the second part of the dense rate.
     pub grouped: (u64, u64),
+    /// Bytes that are moved to put an element in narrow numbers, before a product in them.
+    pub narrowing: u64,
+    /// Bytes that a gradient by weights moves for each parameter: 8 where it is added to one in fp32 in the product itself.
+    pub gradient: u64,
+    /// The part of matrix products, in millionths, whose forward pass is done again for the gradient by their inputs: 500,000 where every
+    /// other one is (torchtitan's selective recomputation).
+    pub again: u64,
     /// Between kernels.
     pub launch: Span,
     /// Times that were measured.
@@ -106,6 +113,9 @@ impl Machine {
             memory_share: Curve::flat(1_000_000),
             attention: (1_000_000, 1_000_000),
             grouped: (0, 1_000_000),
+            narrowing: 0,
+            gradient: 2,
+            again: 0,
             launch: Span::ZERO,
             profile: Profile::default(),
         }
@@ -129,6 +139,9 @@ impl Machine {
             memory_share: figures.memory.clone(),
             attention: device.attention,
             grouped: figures.grouped,
+            narrowing: if number == Number::Bf16 { 0 } else { figures.narrowing },
+            gradient: figures.gradient,
+            again: 0,
             launch: figures.launch,
             profile: Profile::default(),
         }
@@ -162,7 +175,11 @@ impl Machine {
         if let Some(span) = self.profile.get(kernel, pass) {
             return span;
         }
-        let (flops, bytes) = (kernel.flops(pass), kernel.bytes(pass, width));
+        let flops = kernel.flops(pass);
+        let mut bytes = kernel.bytes(pass, width);
+        if pass == Pass::WeightGradient && kernel.has_weights() {
+            bytes = Bytes::new(bytes.get() - kernel.weights() * width + kernel.weights() * self.gradient);
+        }
         if flops == Flops::ZERO && bytes == Bytes::ZERO {
             return Span::ZERO;
         }
@@ -176,7 +193,29 @@ impl Machine {
             }
             Work::Memory { .. } => Span::ZERO,
         };
-        work.max(self.pass_over(bytes)) + self.launch
+        let narrow = match self.narrowing {
+            0 => Span::ZERO,
+            bytes => self.pass_over(Bytes::new(kernel.narrowed(pass) * bytes)),
+        };
+        let again = match kernel.work {
+            Work::Gemm { .. } | Work::Grouped { .. } if self.again > 0 && pass == Pass::DataGradient && !kernel.is_wide() => {
+                let forward = u128::from(self.kernel(kernel, Pass::Forward, width).as_ps());
+                Span::from_ps((forward * u128::from(self.again) / 1_000_000) as u64)
+            }
+            _ => Span::ZERO,
+        };
+        work.max(self.pass_over(bytes)) + narrow + again + self.launch
+    }
+
+    /// The time of a kernel that is done in `parts` parts of its rows, one after the other: tiles of a part fill less of their waves.
+    #[must_use]
+    pub fn cut(&self, kernel: &Kernel, pass: Pass, width: u64, parts: u64) -> Span {
+        let parts = parts.max(1);
+        let part = match kernel.work {
+            Work::Gemm { m, n, k } => Work::Gemm { m: m.div_ceil(parts), n, k },
+            _ => return self.kernel(kernel, pass, width),
+        };
+        self.kernel(&Kernel { work: part, ..*kernel }, pass, width) * parts
     }
 
     /// The time to read and write so many bytes of memory, without a launch.
@@ -204,7 +243,7 @@ impl Machine {
             share = share * self.grouped.1 / 1_000_000;
         }
         // Activations among themselves are multiplied in 16 bits.
-        let peak = if kernel.has_weights() { self.peak_weights } else { self.peak };
+        let peak = if kernel.has_weights() && !kernel.is_wide() { self.peak_weights } else { self.peak };
         peak.scaled(share).time_for(flops)
     }
 
@@ -254,9 +293,11 @@ impl Machine {
         if last {
             out = out + self.kernels(&model.head_kernels(&share), width);
         }
-        if job.choices.adapters.is_some() {
-            // Frozen matrices have no gradient; the adapters' own products are below a hundredth.
+        if let Some(adapters) = job.choices.adapters {
+            // Frozen matrices have no gradient.
             out.weight = Span::ZERO;
+            let passes = self.kernels(&adapters.kernels(model, &share), width);
+            out = out + passes * sizes.layers_of(stage, chunk).count() as u64;
         }
         out
     }

@@ -1,5 +1,6 @@
 //! Low-rank adapters beside frozen matrices (LoRA).
 
+use super::kernels::{Kernel, Share, Work};
 use super::{Attention, Model};
 
 /// Which matrices have an adapter, and of which rank.
@@ -47,6 +48,30 @@ impl Adapters {
             widths += (h + (model.ffn_matrices() - 1) * model.ffn) + (model.ffn + h);
         }
         self.rank * widths
+    }
+
+    /// The kernels of the adapters of a layer, on a rank with `share`: passes over memory, for the products of so low a rank move more
+    /// than they multiply. The way in reads a matrix's input; the way out writes what is added to its result, which is read and written.
+    #[must_use]
+    pub fn kernels(&self, model: &Model, share: &Share) -> Vec<Kernel> {
+        let (tokens, h, t) = (share.tokens(), model.hidden, share.tensor);
+        let mut out = Vec::new();
+        let mut pass = |name, input: u64, result: u64| {
+            out.push(Kernel { name, work: Work::Memory { elements: tokens * (input + 4 * result) } });
+        };
+        let (width_qk, width_v) = model.head_widths();
+        if self.attention {
+            let heads = model.heads.div_ceil(t);
+            let kv = model.kv_heads().div_ceil(t) * (width_qk + width_v);
+            pass("adapter of QKV", h, heads * width_qk + kv);
+            pass("adapter of O", heads * width_v, h);
+        }
+        if self.ffn {
+            let width = model.ffn.div_ceil(t);
+            pass("adapter of FFN up", h, (model.ffn_matrices() - 1) * width);
+            pass("adapter of FFN down", width, h);
+        }
+        out
     }
 
     /// Parameters of all adapters.

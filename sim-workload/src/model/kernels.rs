@@ -363,10 +363,56 @@ impl Kernel {
             (Work::Attention { heads, kv_heads, queries, width_qk, width_v, .. }, Pass::DataGradient) => {
                 queries * (2 * (heads + kv_heads) * (width_qk + width_v) + heads * width_v)
             }
-            (Work::Memory { elements }, Pass::Forward | Pass::DataGradient) => elements,
+            (Work::Memory { elements }, Pass::Forward) => elements,
+            (Work::Memory { elements }, Pass::DataGradient) => self.back(elements),
             (Work::Attention { .. } | Work::Batched { .. } | Work::Memory { .. }, Pass::WeightGradient) => 0,
         };
         Bytes::new(elements * width)
+    }
+
+    /// Elements that the backward pass of a pass over memory reads and writes, for `elements` of the forward one: a norm reads its
+    /// input beside the gradient (3 for 2), a gated activation both its inputs (5 for 3). Others move as much.
+    fn back(&self, elements: u64) -> u64 {
+        match self.name {
+            "norm of attention" | "norm of FFN" | "last norm" | "norms of prediction" => elements * 3 / 2,
+            "activation" | "activation of experts" => elements * 5 / 3,
+            _ => elements,
+        }
+    }
+
+    /// Whether a product of weights stays in 16 bits where others are in fewer: the head and the router (Megatron-LM: not made of
+    /// Transformer Engine's layers; torchtitan leaves the head out by its filter).
+    #[must_use]
+    pub fn is_wide(&self) -> bool {
+        matches!(self.name, "head" | "router")
+    }
+
+    /// Elements of a product of weights that have to be put in narrow numbers for a pass. Forward the input, unless a norm makes it,
+    /// which writes it so at once; for both gradients the gradient of the result, once.
+    #[must_use]
+    pub fn narrowed(&self, pass: Pass) -> u64 {
+        let (Work::Gemm { m, n, k } | Work::Grouped { rows: m, n, k, .. }) = self.work else { return 0 };
+        let after_norm = matches!(
+            self.name,
+            "projection of QKV" | "projection of Q" | "compression of Q" | "compression of KV" | "FFN up" | "shared experts up"
+        );
+        match pass {
+            _ if self.is_wide() => 0,
+            Pass::Forward if after_norm => 0,
+            Pass::Forward => m * k,
+            Pass::DataGradient => m * n,
+            Pass::WeightGradient => 0,
+        }
+    }
+
+    /// Parameters of the kernel.
+    #[must_use]
+    pub const fn weights(&self) -> u64 {
+        match self.work {
+            Work::Gemm { n, k, .. } => n * k,
+            Work::Grouped { groups, n, k, .. } => groups * n * k,
+            _ => 0,
+        }
     }
 
     /// Whether the kernel has weights, and so a gradient by them.

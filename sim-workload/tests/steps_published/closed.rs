@@ -44,7 +44,31 @@ pub fn machine(case: &Case, fit: Fit) -> Machine {
     if case.graph {
         machine.launch = figures.graph_launch;
     }
-    machine.scaled((fit.efficiency * 1e6).round() as u64)
+    let flash_2 = matches!(case.row.family, "torchtitan" | "llm-foundry-fsdp" | "llama3" | "nemo-long-seq");
+    if flash_2 && case.row.gpu.starts_with('h') {
+        machine.attention = (FLASH_2_ON_HOPPER, FLASH_2_ON_HOPPER);
+    }
+    if case.row.family == "torchtitan" && case.row.recompute.as_deref() == Some("selective") {
+        machine.again = 500_000;
+    }
+    machine.gradient = if matches!(case.row.family, "torchtitan" | "llm-foundry-fsdp") { 2 } else { 2 * case.widths.gradient };
+    machine.scaled((fit.efficiency / slowest(case.row.gpus) * 1e6).round() as u64)
+}
+
+/// What FlashAttention 2 reaches of an H100's peak: the abstract of FlashAttention 3 (arXiv 2407.08608).
+const FLASH_2_ON_HOPPER: u64 = 350_000;
+
+/// GPUs of one node differ by 5 % and more (ml-engineering, accelerator chapter): a range of eight, which is 2.85 σ.
+const GPU_SIGMA: f64 = 0.05 / 2.85;
+
+/// How much longer than the median the slowest of `n` GPUs takes, for whom all others wait: the expected largest of n normal numbers.
+fn slowest(n: u64) -> f64 {
+    if n < 2 {
+        return 1.0;
+    }
+    let root = (2.0 * (n as f64).ln()).sqrt();
+    let largest = root - ((n as f64).ln().ln() + (4.0 * std::f64::consts::PI).ln()) / (2.0 * root) + 0.5772 / root;
+    (GPU_SIGMA * largest).exp()
 }
 
 struct Closed<'a> {
@@ -97,36 +121,43 @@ impl Closed<'_> {
         }
     }
 
-    /// The kernel next to a message, in a pass.
-    fn beside(&self, kernels: &[Kernel], message: &Message) -> f64 {
-        let name = match message.place {
-            Place::Before(name) | Place::After(name) => name,
-            _ => return 0.0,
-        };
-        let Some(kernel) = kernels.iter().find(|k| k.name == name) else { return 0.0 };
-        let width = self.case.widths.activation;
-        let pass = if message.phase == Phase::Backward { Pass::DataGradient } else { Pass::Forward };
-        self.machine.kernel(kernel, pass, width).as_secs()
+    /// The kernel that a message is at.
+    fn at<'k>(kernels: &'k [Kernel], message: &Message) -> Option<&'k Kernel> {
+        let (Place::Before(name) | Place::After(name) | Place::BeforeWeights(name)) = message.place else { return None };
+        kernels.iter().find(|k| k.name == name)
     }
 
-    /// What of a message inside a layer is not hidden.
+    /// What of a message inside a layer is not hidden, and what cutting the product beside it adds.
     fn exposed(&mut self, kernels: &[Kernel], message: &Message) -> f64 {
         let time = self.call(message);
-        let overlap = self.case.overlap;
-        match message.overlap {
-            May::SplitGemm if overlap.tensor > 1 => {
-                let parts = overlap.tensor as f64;
-                let hidden = (time * (parts - 1.0) / parts).min(self.beside(kernels, message));
-                let lost = Figures::builtin().overlap.scale_up as f64 / 1e6;
-                time - hidden * (1.0 - lost)
-            }
-            May::Attention if overlap.context => {
-                // Each block's attention hides the next block's way.
-                let c = self.case.sizes.context as f64;
-                (time - self.beside(kernels, message) / c).max(0.0)
-            }
-            _ => time,
+        let (overlap, width) = (self.case.overlap, self.case.widths.activation);
+        let lost = Figures::builtin().overlap.scale_up as f64 / 1e6;
+        let Some(kernel) = Self::at(kernels, message) else { return time };
+        let frozen = self.case.choices.adapters.is_some();
+        let kernel_time = |pass| self.machine.kernel(kernel, pass, width).as_secs();
+        let back = message.phase == Phase::Backward;
+        let pass = if back { Pass::DataGradient } else { Pass::Forward };
+        let mut hides = 0.0;
+        let mut more = 0.0;
+        if message.overlap == May::SplitGemm && overlap.tensor > 1 && !matches!(message.place, Place::BeforeWeights(_)) {
+            let parts = overlap.tensor as f64;
+            hides += kernel_time(pass).min(time) * (parts - 1.0) / parts;
+            more = self.machine.cut(kernel, pass, width, overlap.tensor).as_secs() - kernel_time(pass);
         }
+        match message.place {
+            // Inputs again, for the gradient by the weights: while that by the inputs is worked out.
+            Place::BeforeWeights(_) if frozen => return 0.0,
+            Place::BeforeWeights(_) => hides += kernel_time(Pass::DataGradient),
+            // The sum of a gradient by the inputs: while that by the weights is worked out.
+            Place::After(_) if back && !frozen => hides += kernel_time(Pass::WeightGradient),
+            _ => {}
+        }
+        if message.overlap == May::Attention && overlap.context {
+            // Each block's attention hides the next block's way.
+            hides += kernel_time(pass) / self.case.sizes.context as f64;
+        }
+        let hidden = hides.min(time);
+        time - hidden * (1.0 - lost) + more
     }
 
     /// What a layer's messages add to it, forward and backward, by group.

@@ -76,12 +76,13 @@ impl Case {
             "megascale" if self.row.tagged("megascale") => " megascale",
             "megascale" => " megatron",
             "megatron-bridge" if self.model.experts.is_some() => " experts",
-            "torchtitan" if self.row.tagged("compile") => " compiled",
+            "torchtitan" if !self.row.tagged("compile") && self.row.model == "llama3.1-8b" && self.row.gpu == "h100-sxm" => " eager",
             "mlperf-gpt3" if self.row.name.starts_with("v3.1") => " v3.1",
             "mlperf-gpt3" => " v4.1",
             _ => "",
         };
-        format!("{family} {gpu}{software}")
+        let numbers = if self.number == Number::Fp4 { " fp4" } else { "" };
+        format!("{family} {gpu}{software}{numbers}")
     }
 }
 
@@ -182,7 +183,7 @@ pub fn case(row: &Row) -> Result<Case, String> {
         sequence_parallel: unfused.then_some(recompute != Recompute::Full && tensor > 1),
         zero,
         recompute,
-        fused_attention: !unfused,
+        fused_attention: !unfused && !(std::env::var("UNF").is_ok() && row.model.starts_with("gpt-oss")),
         micro_batch,
         global_batch: row.gbs.unwrap_or(15360),
         sequence: row.seq,
@@ -210,7 +211,7 @@ pub fn case(row: &Row) -> Result<Case, String> {
         None => 2,
     };
     let gradient = match row.family {
-        "torchtitan" | "llama3" => 4,
+        "torchtitan" | "llama3" | "megascale" => 4,
         _ => {
             guess('g');
             2

@@ -84,14 +84,23 @@ impl<'a> Passes<'a> {
         if cut { self.overlap.tensor.clamp(1, 64) } else { 1 }
     }
 
+    /// The time of a kernel beside messages, cut as they are.
+    fn cut(&self, kernel: &Kernel, pass: Pass, before: &[Message], after: &[Message]) -> Span {
+        let single = |list: &[Message]| if let [only] = list { self.pieces(only) } else { 1 };
+        match single(before).max(single(after)) {
+            1 => self.span(kernel, pass),
+            pieces => self.machine.cut(kernel, pass, self.job.widths.activation, pieces),
+        }
+    }
+
     /// Writes the forward pass of a unit.
     pub(super) fn forward(&self, items: &mut Items, unit: &Unit<'_>, phase: Phase, micro: u64) {
         let labels = Self::labels(unit, phase, micro);
         let mut early = None;
         for (kernel, label) in unit.kernels.iter().zip(labels) {
-            let span = self.span(kernel, Pass::Forward);
             let mut before = Self::at(unit, phase, Place::Before(kernel.name));
             let after = Self::at(unit, phase, Place::After(kernel.name));
+            let span = self.cut(kernel, Pass::Forward, &before, &after);
             if let Some(number) = early.filter(|_| before.iter().any(|m| m.group == Group::Expert)) {
                 before.retain(|m| m.group != Group::Expert);
                 items.wait(number);
@@ -130,12 +139,12 @@ impl<'a> Passes<'a> {
                 items.compute(weights, label);
                 continue;
             }
-            let mut data = self.span(kernel, Pass::DataGradient);
+            let before = Self::at(unit, phase, Place::Before(kernel.name));
+            let mut after = Self::at(unit, phase, Place::After(kernel.name));
+            let mut data = self.cut(kernel, Pass::DataGradient, &before, &after);
             if self.job.sizes.recompute == Recompute::Selective && kernel.is_core() {
                 data += self.span(kernel, Pass::Forward);
             }
-            let before = Self::at(unit, phase, Place::Before(kernel.name));
-            let mut after = Self::at(unit, phase, Place::After(kernel.name));
             if kernel.name == ROUTER
                 && let Some(number) = late.take()
             {

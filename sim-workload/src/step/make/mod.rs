@@ -208,7 +208,8 @@ impl Maker<'_> {
                 units.push(OwnUnit { kernels, layer: None, kind: UnitKind::Embedding });
             }
             for index in from..from + sizes.get(at).copied().unwrap_or(0) {
-                let kernels = model.layer_kernels(index, &share);
+                let mut kernels = model.layer_kernels(index, &share);
+                kernels.extend(job.choices.adapters.iter().flat_map(|a| a.kernels(model, &share)));
                 units.push(OwnUnit { kernels, layer: Some(index as u32), kind: UnitKind::Layer(model.kind(index)) });
             }
             if at == last {
