@@ -198,7 +198,9 @@ impl Machine {
             bytes => self.pass_over(Bytes::new(kernel.narrowed(pass) * bytes)),
         };
         let again = match kernel.work {
-            Work::Gemm { .. } | Work::Grouped { .. } if self.again > 0 && pass == Pass::DataGradient && !kernel.is_wide() => {
+            Work::Gemm { .. } | Work::Grouped { .. }
+                if self.again > 0 && pass == Pass::DataGradient && !kernel.is_wide() =>
+            {
                 let forward = u128::from(self.kernel(kernel, Pass::Forward, width).as_ps());
                 Span::from_ps((forward * u128::from(self.again) / 1_000_000) as u64)
             }

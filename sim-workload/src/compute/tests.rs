@@ -110,6 +110,65 @@ fn the_larger_of_work_and_memory() {
 }
 
 #[test]
+fn narrow_numbers_are_made_first() {
+    let plain = Machine::ideal(FlopRate::from_tera(1000.0), Rate::gbyte(1000));
+    let narrow = Machine { narrowing: 4, ..plain.clone() };
+    let of = |name| Kernel { name, work: Work::Gemm { m: 8192, n: 4096, k: 1024 } };
+    let more = |name, pass| narrow.kernel(&of(name), pass, 2) - plain.kernel(&of(name), pass, 2);
+    let moved = |elements: u64| Rate::gbyte(1000).time_for(Bytes::new(4 * elements));
+    // Forward the input, unless a norm wrote it so; backward the gradient of the result, for both products once.
+    assert_eq!(more("FFN down", Pass::Forward), moved(8192 * 1024));
+    assert_eq!(more("FFN up", Pass::Forward), Span::ZERO);
+    assert_eq!(more("FFN up", Pass::DataGradient), moved(8192 * 4096));
+    assert_eq!(more("FFN up", Pass::WeightGradient), Span::ZERO);
+    // The head stays as it is, at the rate of 16 bits.
+    assert_eq!(more("head", Pass::DataGradient), Span::ZERO);
+    let fast = Machine { peak_weights: FlopRate::from_tera(2000.0), memory: Rate::gbyte(100_000), ..plain };
+    let time = |name| fast.kernel(&of(name), Pass::Forward, 2).as_us();
+    assert!((time("head") / time("FFN up") - 2.0).abs() < 1e-6);
+}
+
+#[test]
+fn gradients_by_weights_are_added_in_place() {
+    let slow = Machine { gradient: 8, ..Machine::ideal(FlopRate::from_tera(1e6), Rate::gbyte(1000)) };
+    let time = slow.kernel(&gemm(128, 4096, 4096), Pass::WeightGradient, 2);
+    assert_eq!(time, Rate::gbyte(1000).time_for(Bytes::new(2 * 2 * 128 * 4096 + 8 * 4096 * 4096)));
+}
+
+#[test]
+fn parts_of_a_product_fill_less_of_their_waves() {
+    let machine = Machine::of(figures().device("h100-sxm").unwrap(), Number::Bf16, Rate::gbyte(3350), figures());
+    let kernel = gemm(8192, 2560, 8192);
+    let (whole, cut) = (machine.kernel(&kernel, Pass::Forward, 2), machine.cut(&kernel, Pass::Forward, 2, 4));
+    assert_eq!(machine.cut(&kernel, Pass::Forward, 2, 1), whole);
+    // 640 tiles in 5 waves of 132; 160 in 2, four times.
+    let ratio = (cut - machine.launch * 4).as_us() / (whole - machine.launch).as_us();
+    assert!((ratio - 8.0 / 5.0).abs() < 1e-3, "{ratio}");
+    // Efficiency is of rates: half of it, twice the time.
+    let half = machine.clone().scaled(500_000);
+    let ratio = (half.kernel(&kernel, Pass::Forward, 2) - half.launch).as_us() / (whole - machine.launch).as_us();
+    assert!((ratio - 2.0).abs() < 1e-3, "{ratio}");
+    // Every other product done again: half a forward pass more.
+    let again = Machine { again: 500_000, ..machine.clone() };
+    let more = again.kernel(&kernel, Pass::DataGradient, 2) - machine.kernel(&kernel, Pass::DataGradient, 2);
+    assert!((more.as_us() / whole.as_us() - 0.5).abs() < 1e-3);
+}
+
+#[test]
+fn rates_of_numbers_without_a_search() {
+    let device = figures().device("gb200").unwrap();
+    let share = |number| {
+        let (peak, best) = device.rates(number);
+        best.get() as f64 / peak.get() as f64
+    };
+    assert_eq!(device.rates(Number::Fp4).0, FlopRate::from_tera(10_000.0));
+    assert!((share(Number::Fp4) - share(Number::Fp8)).abs() < 1e-9);
+    // A100 has no narrower numbers: those of 16 bits.
+    let device = figures().device("a100-sxm4-80").unwrap();
+    assert_eq!(device.rates(Number::Fp4), device.rates(Number::Bf16));
+}
+
+#[test]
 fn tokens_of_a_decode_are_bounded_by_the_weights() {
     // 24·10⁹ parameters on an A100 PCIe: 24.8 ms a token; a quarter on each of four, and 80 messages of 20 µs: 7.8 ms.
     let read = |parameters: u64, rate: u64| {

@@ -394,7 +394,12 @@ impl Kernel {
         let (Work::Gemm { m, n, k } | Work::Grouped { rows: m, n, k, .. }) = self.work else { return 0 };
         let after_norm = matches!(
             self.name,
-            "projection of QKV" | "projection of Q" | "compression of Q" | "compression of KV" | "FFN up" | "shared experts up"
+            "projection of QKV"
+                | "projection of Q"
+                | "compression of Q"
+                | "compression of KV"
+                | "FFN up"
+                | "shared experts up"
         );
         match pass {
             _ if self.is_wide() => 0,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use sim_core::units::{Span, Time};
 use sim_workload::compute::{Figures, LayerTimes, Machine};
 use sim_workload::messages::{self, Message, Operation, Overlap as May, Phase, Place};
-use sim_workload::model::kernels::{Kernel, Pass};
 use sim_workload::model::LayerKind;
+use sim_workload::model::kernels::{Kernel, Pass};
 use sim_workload::parallel::{Group, Local};
 use sim_workload::pipeline::{ChunkTimes, Timeline, play};
 
@@ -16,28 +16,26 @@ use crate::mapping::Case;
 
 /// Where a step's time went, in seconds: of the first stage.
 #[derive(Clone, Debug, Default)]
-pub struct Parts {
-    pub total: f64,
-    pub compute: f64,
-    pub exposed: BTreeMap<&'static str, f64>,
-    pub bubble: f64,
-    pub optimizer: f64,
+pub(crate) struct Parts {
+    pub(crate) total: f64,
+    pub(crate) compute: f64,
+    pub(crate) exposed: BTreeMap<&'static str, f64>,
+    pub(crate) bubble: f64,
+    pub(crate) optimizer: f64,
 }
 
 /// What is fitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fit {
+pub(crate) struct Fit {
     /// The part of the laws' rates that kernels reach.
-    pub efficiency: f64,
-    /// Seconds of a step beside it.
-    pub constant: f64,
+    pub(crate) efficiency: f64,
 }
 
 impl Fit {
-    pub const NONE: Self = Self { efficiency: 1.0, constant: 0.0 };
+    pub(crate) const NONE: Self = Self { efficiency: 1.0 };
 }
 
-pub fn machine(case: &Case, fit: Fit) -> Machine {
+pub(crate) fn machine(case: &Case, fit: Fit) -> Machine {
     let figures = Figures::builtin();
     let device = figures.device(&case.row.gpu).unwrap_or_else(|e| panic!("{e}"));
     let mut machine = Machine::of(device, case.number, case.cluster.memory, figures);
@@ -51,7 +49,8 @@ pub fn machine(case: &Case, fit: Fit) -> Machine {
     if case.row.family == "torchtitan" && case.row.recompute.as_deref() == Some("selective") {
         machine.again = 500_000;
     }
-    machine.gradient = if matches!(case.row.family, "torchtitan" | "llm-foundry-fsdp") { 2 } else { 2 * case.widths.gradient };
+    machine.gradient =
+        if matches!(case.row.family, "torchtitan" | "llm-foundry-fsdp") { 2 } else { 2 * case.widths.gradient };
     machine.scaled((fit.efficiency / slowest(case.row.gpus) * 1e6).round() as u64)
 }
 
@@ -123,7 +122,9 @@ impl Closed<'_> {
 
     /// The kernel that a message is at.
     fn at<'k>(kernels: &'k [Kernel], message: &Message) -> Option<&'k Kernel> {
-        let (Place::Before(name) | Place::After(name) | Place::BeforeWeights(name)) = message.place else { return None };
+        let (Place::Before(name) | Place::After(name) | Place::BeforeWeights(name)) = message.place else {
+            return None;
+        };
         kernels.iter().find(|k| k.name == name)
     }
 
@@ -139,7 +140,8 @@ impl Closed<'_> {
         let pass = if back { Pass::DataGradient } else { Pass::Forward };
         let mut hides = 0.0;
         let mut more = 0.0;
-        if message.overlap == May::SplitGemm && overlap.tensor > 1 && !matches!(message.place, Place::BeforeWeights(_)) {
+        if message.overlap == May::SplitGemm && overlap.tensor > 1 && !matches!(message.place, Place::BeforeWeights(_))
+        {
             let parts = overlap.tensor as f64;
             hides += kernel_time(pass).min(time) * (parts - 1.0) / parts;
             more = self.machine.cut(kernel, pass, width, overlap.tensor).as_secs() - kernel_time(pass);
@@ -166,7 +168,9 @@ impl Closed<'_> {
         let (mut forward, mut backward) = (Sums::default(), Sums::default());
         for (message, _) in list {
             let messages::Per::Layer(of) = message.per else { continue };
-            if of.is_some_and(|k| k != kind) || message.overlap == May::PreviousUnit || message.place == Place::Gradients
+            if of.is_some_and(|k| k != kind)
+                || message.overlap == May::PreviousUnit
+                || message.place == Place::Gradients
             {
                 continue;
             }
@@ -222,7 +226,7 @@ fn span(seconds: f64) -> Span {
 }
 
 /// The step.
-pub fn step(case: &Case, fit: Fit) -> Parts {
+pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
     let (job, sizes) = (case.job(), &case.sizes);
     let mut closed = Closed { case, machine: machine(case, fit), spreads: BTreeMap::new() };
     let mut parts = Parts::default();
@@ -241,29 +245,30 @@ pub fn step(case: &Case, fit: Fit) -> Parts {
             }
             for index in sizes.layers_of(stage, chunk) {
                 let kind = case.model.kind(index);
-                if !layers.contains_key(&kind) {
+                let (f, b, uf, ub) = layers.entry(kind).or_insert_with(|| {
                     let (f, b) = closed.layer_messages(kind, &list);
-                    let layer = closed.machine.layer(&case.model, index, &sizes.share(), width);
-                    let mut layer = layer;
+                    let mut layer = closed.machine.layer(&case.model, index, &sizes.share(), width);
                     if sizes.recompute == sim_workload::model::activations::Recompute::Full {
                         layer.data += layer.forward;
                     }
                     let (uf, ub) = closed.units(kind, layer, &list);
-                    layers.insert(kind, (f, b, uf, ub));
-                }
-                let (f, b, uf, ub) = &layers[&kind];
-                forward += f.total() + uf;
-                backward += b.total() + ub;
+                    (f, b, uf, ub)
+                });
+                forward += f.total() + *uf;
+                backward += b.total() + *ub;
                 if stage == 0 {
                     for (group, time) in f.0.iter().chain(&b.0) {
                         *parts.exposed.entry(group.name()).or_default() += time * sizes.micros() as f64;
                     }
-                    *parts.exposed.entry("shard").or_default() += (uf + ub) * sizes.micros() as f64;
+                    *parts.exposed.entry("shard").or_default() += (*uf + *ub) * sizes.micros() as f64;
                 }
             }
             // Embedding and head.
             for (message, _) in &list {
-                if message.per != messages::Per::Micro || message.place == Place::Unit || message.place == Place::Gradients {
+                if message.per != messages::Per::Micro
+                    || message.place == Place::Unit
+                    || message.place == Place::Gradients
+                {
                     continue;
                 }
                 let first = message.name.contains("embedding");
@@ -275,7 +280,9 @@ pub fn step(case: &Case, fit: Fit) -> Parts {
             of.push([span(forward), span(backward), span(weight), span((forward + backward + weight) * 0.95)]);
         }
     }
-    let boundary = messages::of_stage(&job, 0).into_iter().find(|(m, _)| m.operation == Operation::Send && m.group == Group::Pipeline);
+    let boundary = messages::of_stage(&job, 0)
+        .into_iter()
+        .find(|(m, _)| m.operation == Operation::Send && m.group == Group::Pipeline);
     let mut transfer = 0.0;
     if let Some((message, _)) = boundary {
         // A neighbour in the pipeline, not the whole group, says whether it leaves the domain.
@@ -310,7 +317,7 @@ pub fn step(case: &Case, fit: Fit) -> Parts {
     *parts.exposed.entry("dp").or_default() += reduced + gathered;
     *parts.exposed.entry("update").or_default() += agreed;
     parts.optimizer = update;
-    parts.total = end + reduced + agreed + update + gathered + fit.constant;
+    parts.total = end + reduced + agreed + update + gathered;
     parts
 }
 

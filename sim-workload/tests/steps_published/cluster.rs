@@ -7,19 +7,17 @@ use crate::rows::Row;
 
 /// A cluster as closed forms take it.
 #[derive(Clone, Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     /// The system of the catalogue.
-    pub system: &'static str,
-    /// GPUs of a scale-up domain, and how many of them a job takes of each.
-    pub domain: u64,
-    /// GPUs of a node.
-    pub node: u64,
+    pub(crate) system: &'static str,
+    /// GPUs of a scale-up domain.
+    pub(crate) domain: u64,
     /// What a GPU moves over the scale-up network at best, one direction, and what each step of a ring adds.
-    pub up: (Rate, Span),
+    pub(crate) up: (Rate, Span),
     /// The same over its NIC.
-    pub out: (Rate, Span),
+    pub(crate) out: (Rate, Span),
     /// Peak rate of the GPU's memory.
-    pub memory: Rate,
+    pub(crate) memory: Rate,
 }
 
 /// What collectives fill of links: the part of NVLink's data rate that rings reach with large messages, and that of a NIC's port.
@@ -29,10 +27,10 @@ const SHARE_OUT: f64 = 0.95;
 /// A step of a ring, and a call: from the same rows.
 const STEP_UP_US: f64 = 1.5;
 const STEP_OUT_US: f64 = 6.0;
-pub const CALL_US: f64 = 10.0;
+pub(crate) const CALL_US: f64 = 10.0;
 
 /// The system of a row: `Err` with what is missing.
-pub fn of(row: &Row) -> Result<Cluster, String> {
+pub(crate) fn of(row: &Row) -> Result<Cluster, String> {
     let (system, domain, nic_gbit) = match row.gpu.as_str() {
         "a100-sxm4-80" => ("hgx-a100", 8, 200),
         "h100-sxm" => ("hgx-h100", 8, 400),
@@ -59,7 +57,6 @@ pub fn of(row: &Row) -> Result<Cluster, String> {
     Ok(Cluster {
         system,
         domain,
-        node: row.node,
         up: (up, Span::from_us_f64(STEP_UP_US)),
         out: (out, Span::from_us_f64(STEP_OUT_US)),
         memory,

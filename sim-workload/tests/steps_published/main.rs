@@ -1,62 +1,117 @@
-//! Published times of training steps beside what comes out here.
+//! Published times of training steps beside what comes out here: `docs/steps-accuracy.md` says how, and what comes of it.
+//!
+//! `ROWS=1 FAMILY=llama31 cargo test -p sim-workload --test steps_published -- --nocapture` prints rows.
 
+mod accepted;
 mod closed;
 mod cluster;
 mod fit;
 mod mapping;
+mod report;
 mod rows;
 
-#[test]
-fn explore() {
-    let only = std::env::var("FAMILY").unwrap_or_default();
+use std::fs;
+use std::path::PathBuf;
+
+use mapping::Case;
+use rows::Row;
+
+/// All rows as jobs, and those that are none with the reason.
+fn cases() -> (Vec<Case>, Vec<(Row, String)>) {
+    let (mut cases, mut unwritten) = (Vec::new(), Vec::new());
     for row in rows::all() {
-        if !row.family.contains(&only) {
-            continue;
-        }
         match mapping::case(&row) {
-            Err(why) => println!("{:24} {:60} -- {why}", row.family, row.name),
-            Ok(case) => {
-                let p = closed::step(&case, closed::Fit::NONE);
-                let ex: Vec<String> = p.exposed.iter().filter(|(_, v)| **v > 0.001 * p.total).map(|(k, v)| format!("{k} {:.1}%", v / p.total * 100.0)).collect();
-                println!(
-                    "{:22} {:52} {:8.3} {:8.3} {:+6.1}% | comp {:.1}% bub {:.1}% opt {:.1}% {} | {}",
-                    row.family, row.name.chars().take(52).collect::<String>(), case.seconds, p.total, (p.total / case.seconds - 1.0) * 100.0,
-                    p.compute / p.total * 100.0, p.bubble / p.total * 100.0, p.optimizer / p.total * 100.0, ex.join(" "),
-                    case.guesses.iter().collect::<String>()
-                );
+            Ok(mut case) => {
+                case.contradicts = case.seconds < closed::step(&case, closed::Fit::NONE).compute;
+                cases.push(case);
             }
+            Err(why) => unwritten.push((row, why)),
         }
+    }
+    (cases, unwritten)
+}
+
+/// A page of the documentation: what stands before the mark is written by hand, what follows by this test.
+fn page(name: &str, tables: &str) {
+    const MARK: &str =
+        "<!-- tables: written by `UPDATE_DOCS=1 cargo test -p sim-workload --test steps_published` -->\n";
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
+    let text = fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+    let (head, old) = text.split_once(MARK).unwrap_or_else(|| panic!("docs/{name} has the mark `{}`", MARK.trim()));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{head}{MARK}{tables}")).expect("a page of docs/");
+    } else {
+        assert!(
+            old == tables,
+            "docs/{name} is not what comes out: UPDATE_DOCS=1 cargo test -p sim-workload --test steps_published"
+        );
     }
 }
 
 #[test]
-fn proof() {
-    let mut cases = Vec::new();
-    for row in rows::all() {
-        let Ok(mut case) = mapping::case(&row) else { continue };
-        let kernels = closed::step(&case, closed::Fit::NONE);
-        case.contradicts = case.seconds < kernels.compute;
-        cases.push(case);
+fn published_steps() {
+    let (cases, unwritten) = cases();
+    let scored = fit::score(cases, &closed::step);
+    if std::env::var_os("ROWS").is_some() {
+        let only = std::env::var("FAMILY").unwrap_or_default();
+        for s in scored.iter().filter(|s| s.case.row.family.contains(&only)) {
+            println!(
+                "{:44} {:.3} {:64} {:5} {} {:9.3} {:+6.1} {:+6.1} {}",
+                s.case.group(),
+                s.fit.efficiency,
+                s.case.row.name,
+                s.case.row.gpus,
+                s.case.row.grade,
+                s.case.seconds,
+                s.plain_error() * 100.0,
+                s.error() * 100.0,
+                if s.inside {
+                    "fit"
+                } else if s.case.contradicts {
+                    "not judged"
+                } else {
+                    ""
+                }
+            );
+        }
+        return;
     }
-    let scored = fit::score(cases, &|case, fit| closed::step(case, fit).total);
-    let only = std::env::var("FAMILY").unwrap_or_default();
-    let mut last = String::new();
-    for s in scored.iter().filter(|s| s.case.row.family.contains(&only)) {
-        let g = s.case.group();
-        if g != last { println!("== {g}: efficiency {:.3}", s.fit.efficiency); last = g; }
-        println!("   {:62} {:5} {} {:9.3} {:+6.1} {:+6.1} {}", s.case.row.name.chars().take(62).collect::<String>(), s.case.row.gpus, s.case.row.grade, s.case.seconds, s.plain_error()*100., s.error()*100., if s.inside {"fit"} else if s.case.contradicts {"contradicts"} else {""});
+    let figures = report::figures(&scored);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        accepted::record(&figures);
+    } else {
+        let differences = accepted::differences(&figures);
+        assert!(
+            differences.is_empty(),
+            "accuracy has changed; if for the better, record it with UPDATE_DOCS=1 REASON=\"why\":\n{}",
+            differences.join("\n")
+        );
     }
-    for family in rows::families() {
-        for grade in ["A", "B", "C"] {
-            let all: Vec<&fit::Scored> = scored.iter().filter(|s| s.case.row.family == family && s.case.row.grade == grade).collect();
-            if all.is_empty() { continue }
-            let ex: Vec<f64> = all.iter().filter(|s| s.proves()).map(|s| s.error().abs()).collect();
-            let pct = |v: Option<f64>| v.map_or("-".into(), |v| format!("{:.1}", v * 100.));
-            println!("{family:24} {grade} n {:3} plain {} | extrapolated {} median {} p90 {} | ratios {} {} | tau {:?}", all.len(), pct(fit::median(all.iter().map(|s| s.plain_error().abs()).collect())), ex.len(), pct(fit::median(ex.clone())), pct(fit::ninetieth(ex.clone())), fit::ratios(&all).len(), pct(fit::median(fit::ratios(&all))), fit::kendall(&all));
+    accepted::check_reasons();
+    page("steps-accuracy.md", &report::page(&scored, &unwritten));
+    page("steps-accuracy-rows.md", &report::rows_page(&scored));
+}
+
+#[test]
+fn rows_are_what_their_files_say() {
+    let all = rows::all();
+    assert!(all.len() > 200, "{}", all.len());
+    let mut names = std::collections::BTreeSet::new();
+    for row in &all {
+        assert!(names.insert((row.family, row.name.clone())), "{} {} stands twice", row.family, row.name);
+        assert!(row.seconds.is_some() || row.figure.is_some(), "{}", row.name);
+        assert!(row.gpus.is_multiple_of(row.node), "{}", row.name);
+        assert!(row.steps.is_some() == row.p05.is_some(), "{}", row.name);
+        if let (Some(p05), Some(p95), Some(median)) = (row.p05, row.p95, row.seconds) {
+            assert!(p05 <= median && median <= p95, "{}", row.name);
         }
     }
-    for grade in ["A", "B"] {
-        let ex: Vec<f64> = scored.iter().filter(|s| s.case.row.grade == grade && s.proves()).map(|s| s.error().abs()).collect();
-        println!("all {grade}: {} rows, median {:.1}", ex.len(), fit::median(ex.clone()).unwrap() * 100.);
+    // Every rule is written down, and each that is used has its letter there.
+    for case in cases().0 {
+        assert!(
+            case.guesses.iter().all(|g| mapping::RULES.iter().any(|(letter, _)| letter == g)),
+            "{:?}",
+            case.guesses
+        );
     }
 }

@@ -10,14 +10,14 @@ use sim_workload::messages::Buckets;
 use sim_workload::model::activations::Recompute;
 use sim_workload::model::{Adapters, Model, Models};
 use sim_workload::parallel::split::Split;
-use sim_workload::parallel::{Axis, ContextKind, Order, Placement, Ranks, Sizes, SizesSpec, Zero};
+use sim_workload::parallel::{ContextKind, Order, Placement, Ranks, Sizes, SizesSpec, Zero};
 use sim_workload::step::overlap::Overlap;
 
 use crate::cluster::{self, Cluster};
 use crate::rows::Row;
 
 /// The rules, by letter. A family's rule holds for all of its rows that don't state the thing.
-pub const RULES: &[(char, &str)] = &[
+pub(crate) const RULES: &[(char, &str)] = &[
     ('b', "one sequence a micro batch"),
     ('c', "MoE tokens go once to each rank that holds an expert of theirs (DeepEP, HybridEP), in 16 bits both ways"),
     ('d', "gradients and updated parameters are moved beside the backward and forward pass"),
@@ -38,45 +38,43 @@ pub const RULES: &[(char, &str)] = &[
 
 /// A row that can be played.
 #[derive(Debug)]
-pub struct Case {
-    pub row: Row,
+pub(crate) struct Case {
+    pub(crate) row: Row,
     /// The published time, or what the published figure comes to.
-    pub seconds: f64,
-    pub model: Model,
-    pub sizes: Sizes,
-    pub widths: Widths,
-    pub choices: Choices,
-    pub overlap: Overlap,
-    pub number: Number,
+    pub(crate) seconds: f64,
+    pub(crate) model: Model,
+    pub(crate) sizes: Sizes,
+    pub(crate) widths: Widths,
+    pub(crate) choices: Choices,
+    pub(crate) overlap: Overlap,
+    pub(crate) number: Number,
     /// Kernels run from recorded graphs.
-    pub graph: bool,
-    pub cluster: Cluster,
-    pub placement: Placement,
-    pub ranks: Ranks,
-    pub guesses: BTreeSet<char>,
+    pub(crate) graph: bool,
+    pub(crate) cluster: Cluster,
+    pub(crate) placement: Placement,
+    pub(crate) ranks: Ranks,
+    pub(crate) guesses: BTreeSet<char>,
     /// The published time is below what kernels alone take at the best rates: the row can't be as it is stated.
-    pub contradicts: bool,
+    pub(crate) contradicts: bool,
 }
 
 impl Case {
-    pub fn job(&self) -> Job<'_> {
-        Job {
-            model: &self.model,
-            sizes: &self.sizes,
-            widths: self.widths,
-            choices: self.choices,
-            mode: Mode::Training,
-        }
+    pub(crate) fn job(&self) -> Job<'_> {
+        Job { model: &self.model, sizes: &self.sizes, widths: self.widths, choices: self.choices, mode: Mode::Training }
     }
 
     /// Rows that one number is fitted to: a family's on one GPU, and of one software.
-    pub fn group(&self) -> String {
+    pub(crate) fn group(&self) -> String {
         let (family, gpu) = (self.row.family, &self.row.gpu);
         let software = match family {
             "megascale" if self.row.tagged("megascale") => " megascale",
             "megascale" => " megatron",
             "megatron-bridge" if self.model.experts.is_some() => " experts",
-            "torchtitan" if !self.row.tagged("compile") && self.row.model == "llama3.1-8b" && self.row.gpu == "h100-sxm" => " eager",
+            "torchtitan"
+                if !self.row.tagged("compile") && self.row.model == "llama3.1-8b" && self.row.gpu == "h100-sxm" =>
+            {
+                " eager"
+            }
             "mlperf-gpt3" if self.row.name.starts_with("v3.1") => " v3.1",
             "mlperf-gpt3" => " v4.1",
             _ => "",
@@ -90,7 +88,7 @@ impl Case {
 ///
 /// # Errors
 /// Why it can't be written.
-pub fn case(row: &Row) -> Result<Case, String> {
+pub(crate) fn case(row: &Row) -> Result<Case, String> {
     let mut guesses = BTreeSet::new();
     let mut guess = |rule: char| {
         guesses.insert(rule);
@@ -183,15 +181,14 @@ pub fn case(row: &Row) -> Result<Case, String> {
         sequence_parallel: unfused.then_some(recompute != Recompute::Full && tensor > 1),
         zero,
         recompute,
-        fused_attention: !unfused && !(std::env::var("UNF").is_ok() && row.model.starts_with("gpt-oss")),
+        fused_attention: !unfused,
         micro_batch,
         global_batch: row.gbs.unwrap_or(15360),
         sequence: row.seq,
         ..SizesSpec::default()
     };
-    let sizes = spec.check(&model).map_err(|faults| {
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    })?;
+    let sizes =
+        spec.check(&model).map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let number = match row.number.as_deref() {
         Some("bf16" | "fp16") => Number::Bf16,
         Some("fp8" | "fp8-tensorwise" | "fp8-rowwise" | "mxfp8") => Number::Fp8,
@@ -244,13 +241,8 @@ pub fn case(row: &Row) -> Result<Case, String> {
     };
     let gradients = beside(row.grad_overlap, &mut guess);
     let parameters = beside(row.param_overlap, &mut guess);
-    let overlap = Overlap {
-        tensor: if cut { 4 } else { 1 },
-        gradients,
-        parameters,
-        pipeline: !unfused,
-        ..Overlap::default()
-    };
+    let overlap =
+        Overlap { tensor: if cut { 4 } else { 1 }, gradients, parameters, pipeline: !unfused, ..Overlap::default() };
     let widths = Widths { gradient, gather, ..Widths::default() };
     let choices = Choices {
         adapters,
@@ -285,7 +277,6 @@ pub fn case(row: &Row) -> Result<Case, String> {
     };
     placement.check(row.gpus).map_err(|f| f.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let ranks = Ranks::new(&order, &sizes).map_err(|e| e.to_string())?;
-    let _ = Axis::ALL;
     Ok(Case {
         row: row.clone(),
         seconds,

@@ -5,53 +5,53 @@ use serde::Deserialize;
 /// A published step. What is not stated is absent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
-    pub name: String,
+pub(crate) struct Row {
+    pub(crate) name: String,
     /// The time of the step, where it is published or follows from a rate.
-    pub seconds: Option<f64>,
+    pub(crate) seconds: Option<f64>,
     /// What was published, if not the time.
-    pub figure: Option<String>,
+    pub(crate) figure: Option<String>,
     /// Logged steps, and percentiles of theirs.
-    pub steps: Option<u64>,
-    pub p05: Option<f64>,
-    pub p95: Option<f64>,
+    pub(crate) steps: Option<u64>,
+    pub(crate) p05: Option<f64>,
+    pub(crate) p95: Option<f64>,
     /// Catalogue name of the GPU, how many, and how many a node.
-    pub gpu: String,
-    pub gpus: u64,
-    pub node: u64,
-    pub network: Option<String>,
-    pub model: String,
-    pub seq: u64,
-    pub gbs: Option<u64>,
-    pub mbs: Option<u64>,
+    pub(crate) gpu: String,
+    pub(crate) gpus: u64,
+    pub(crate) node: u64,
+    pub(crate) network: Option<String>,
+    pub(crate) model: String,
+    pub(crate) seq: u64,
+    pub(crate) gbs: Option<u64>,
+    pub(crate) mbs: Option<u64>,
     /// Sequences of a data-parallel rank.
-    pub local_batch: Option<u64>,
-    pub tp: Option<u64>,
-    pub cp: Option<u64>,
-    pub pp: Option<u64>,
-    pub vp: Option<u64>,
-    pub ep: Option<u64>,
-    pub dp: Option<u64>,
-    pub fsdp: Option<u64>,
+    pub(crate) local_batch: Option<u64>,
+    pub(crate) tp: Option<u64>,
+    pub(crate) cp: Option<u64>,
+    pub(crate) pp: Option<u64>,
+    pub(crate) vp: Option<u64>,
+    pub(crate) ep: Option<u64>,
+    pub(crate) dp: Option<u64>,
+    pub(crate) fsdp: Option<u64>,
     /// `bf16`, `fp16`, `fp8`, `fp8-tensorwise`, `fp8-rowwise`, `mxfp8`, `fp4`, `nvfp4`.
-    pub number: Option<String>,
-    pub recompute: Option<String>,
-    pub order: Option<String>,
-    pub schedule: Option<String>,
-    pub tp_overlap: Option<bool>,
-    pub grad_overlap: Option<bool>,
-    pub param_overlap: Option<bool>,
-    pub fp8_gather: Option<bool>,
-    pub graph: Option<bool>,
-    pub bucket_mb: Option<u64>,
-    pub segment: Option<u64>,
+    pub(crate) number: Option<String>,
+    pub(crate) recompute: Option<String>,
+    pub(crate) order: Option<String>,
+    pub(crate) schedule: Option<String>,
+    pub(crate) tp_overlap: Option<bool>,
+    pub(crate) grad_overlap: Option<bool>,
+    pub(crate) param_overlap: Option<bool>,
+    pub(crate) fp8_gather: Option<bool>,
+    pub(crate) graph: Option<bool>,
+    pub(crate) bucket_mb: Option<u64>,
+    pub(crate) segment: Option<u64>,
     #[serde(default)]
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
     /// A: nothing that matters is to be guessed; B: one or two things; C: several.
-    pub grade: String,
-    pub source: Option<String>,
+    pub(crate) grade: String,
+    pub(crate) source: Option<String>,
     #[serde(skip)]
-    pub family: &'static str,
+    pub(crate) family: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -78,13 +78,13 @@ const FAMILIES: &[(&str, &str)] = &[
 ];
 
 impl Row {
-    pub fn tagged(&self, tag: &str) -> bool {
+    pub(crate) fn tagged(&self, tag: &str) -> bool {
         self.tags.iter().any(|t| t == tag)
     }
 }
 
 /// All rows, family by family.
-pub fn all() -> Vec<Row> {
+pub(crate) fn all() -> Vec<Row> {
     let mut out = Vec::new();
     for (family, text) in FAMILIES {
         let file: File = toml::from_str(text).unwrap_or_else(|e| panic!("{family}: {e}"));
@@ -95,18 +95,18 @@ pub fn all() -> Vec<Row> {
 }
 
 /// All families, in the order of the pages.
-pub fn families() -> impl Iterator<Item = &'static str> {
+pub(crate) fn families() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|(name, _)| *name)
 }
 
 impl Row {
     /// The release that a row of Megatron-Bridge is of: rows of two differ by software.
-    pub fn source_release(&self) -> &str {
+    pub(crate) fn source_release(&self) -> &str {
         if self.family == "megatron-bridge" { self.source.as_deref().unwrap_or_default() } else { "" }
     }
 
     /// What makes two rows different configurations.
-    pub fn shape(&self) -> [u64; 12] {
+    pub(crate) fn shape(&self) -> [u64; 12] {
         let or = |v: Option<u64>| v.unwrap_or(0);
         let tags = u64::from(self.tagged("async-tp")) + 2 * u64::from(self.tagged("compile"));
         [

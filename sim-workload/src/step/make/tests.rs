@@ -63,7 +63,12 @@ fn check(name: &str, spec: &SizesSpec, overlap: &Overlap) {
     let positions = (0..sizes.virtual_stages).flat_map(|c| (0..sizes.pipeline).map(move |s| (s, c)));
     let told: Span = positions.map(|(s, c)| machine.chunk(&job, s, c).total()).sum::<Span>() * sizes.micros();
     let update: Span = (0..sizes.pipeline).map(|s| optimizer(&plan.stages[s as usize])).sum();
-    assert_eq!(work - update, told, "{name} {sizes}");
+    if overlap.tensor == 1 {
+        assert_eq!(work - update, told, "{name} {sizes}");
+    } else {
+        // Parts of products take longer than the whole.
+        assert!(work - update >= told, "{name} {sizes}");
+    }
 }
 
 fn compute(stage: &super::super::plan::Stage) -> Span {
