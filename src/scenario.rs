@@ -62,7 +62,7 @@ pub(crate) use software::{TUNER_FILE, acts};
 pub use starter::starter;
 pub use transport::{Carried, Class, Packets, Parameter};
 pub(crate) use workload::reduction;
-pub use workload::{Collective, Traffic, Transfer, Transfers, Uneven, Workload};
+pub use workload::{Collective, SlowRank, Step, Traffic, Transfer, Transfers, Uneven, Workload};
 
 /// A scenario: which cluster, which software, which work.
 #[derive(Clone, Debug, PartialEq)]

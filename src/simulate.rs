@@ -22,6 +22,7 @@ pub(crate) mod profile;
 pub mod seeds;
 mod staged;
 mod stalled;
+mod step;
 mod sweep;
 mod together;
 mod transfers;
@@ -211,6 +212,7 @@ impl Loaded {
                     rest = &rest[all.len() - 1..];
                     transfers::play(&mut world, &all, &mut sum)?
                 }
+                Workload::Step(one) => step::play(&mut world, one, &mut sum)?,
             };
             if !go_on {
                 break;
@@ -284,6 +286,7 @@ fn simulations(workload: &Workload) -> usize {
         joined if joined.with_previous() => 0,
         Workload::Collective(Collective { sizes, .. }) => sizes.len(),
         Workload::Transfer(_) => 1,
+        Workload::Step(step) => step.steps as usize,
     }
 }
 

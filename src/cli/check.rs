@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::json;
-use sim_report::result::Envelope;
+use sim_report::result::{Envelope, StepOutline};
+use sim_report::table::step_outline_text;
 
 use super::args::{self, System};
 use super::context::{Context, overrides, warnings};
 use super::fault::{Exit, Failure};
 use super::output;
 use crate::diagnostic::{self, Diagnostics, Severity};
-use crate::scenario::{Designs, Input, Loaded, Scenario, Setting};
+use crate::scenario::{Designs, Input, Loaded, Scenario, Setting, Workload};
 
 /// Validate a scenario: all errors at once, and warnings
 #[derive(Debug, ClapArgs)]
@@ -75,11 +76,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         CheckFormat::Json => {
             let name = args.scenario.as_ref().map_or("flags".to_owned(), |p| p.display().to_string());
             let seed = loaded.as_ref().map_or(context.seed.unwrap_or(1), |l| l.scenario.seed);
-            let results = json!({
+            let mut results = json!({
                 "valid": loaded.is_some(),
                 "errors": findings.count(Severity::Error),
                 "diagnostics": diagnostic::json(&findings),
             });
+            if let (Some(loaded), Some(map)) = (&loaded, results.as_object_mut()) {
+                let steps = steps(loaded);
+                if !steps.is_empty() {
+                    map.insert("steps".to_owned(), json!(steps));
+                }
+            }
             let own = loaded.as_ref().map_or_else(Vec::new, |l| overrides(&l.catalogue));
             let envelope = Envelope::new(name, seed, results).with_warnings(warnings(&findings)).with_overrides(own);
             output::print(&envelope.to_json().map_err(Failure::internal)?)?;
@@ -108,6 +115,12 @@ fn checked(input: &Input, settings: &[Setting]) -> (Option<Loaded>, Diagnostics)
     }
 }
 
+/// What the steps of a scenario are made of.
+fn steps(loaded: &Loaded) -> Vec<StepOutline> {
+    let of = |workload: &Workload| if let Workload::Step(step) = workload { Some(step.outline()) } else { None };
+    loaded.scenario.workloads.iter().filter_map(of).collect()
+}
+
 fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {
     let warnings = findings.count(Severity::Warning);
     let remark = match warnings {
@@ -115,5 +128,9 @@ fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {
         1 => ", 1 warning".to_owned(),
         n => format!(", {n} warnings"),
     };
-    format!("ok{remark}: {}\n", loaded.head())
+    let mut out = format!("ok{remark}: {}\n", loaded.head());
+    for step in steps(loaded) {
+        out += &format!("\n{}", step_outline_text(&step));
+    }
+    out
 }

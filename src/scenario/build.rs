@@ -71,7 +71,7 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         packets.observed = observed;
         packets.no_progress = stall(&root, packets);
     }
-    let workloads = workload::workloads(&root, &fabric, packets.as_ref(), out);
+    let workloads = workload::workloads(&root, (&fabric, catalogue), packets.as_ref(), out);
     for (workload, item) in workloads.iter().zip(root.items("workload")) {
         hardware::posted_writes(workload, &item.place, &fabric, catalogue, out);
     }

@@ -170,6 +170,9 @@ pub(super) fn bear_on_work(root: &View<'_>, fabric: &Fabric, workloads: &[Worklo
                 collective.group.iter().filter_map(|&rank| fabric.gpus().get(rank as usize).copied()).collect()
             }
             Workload::Transfer(transfers) => transfers.traffic.iter().flat_map(|t| [t.src, t.dst]).collect(),
+            Workload::Step(step) => {
+                step.gpus.iter().filter_map(|&gpu| fabric.gpus().get(gpu as usize).copied()).collect()
+            }
         };
         used.retain(|&id| !fabric.device(id).alive);
         used.sort_unstable();
@@ -204,6 +207,7 @@ fn idle_stragglers(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out
         .iter()
         .filter_map(|w| match w {
             Workload::Collective(collective) => Some(collective.group.as_slice()),
+            Workload::Step(step) => Some(step.gpus.as_slice()),
             Workload::Transfer(_) => None,
         })
         .collect();

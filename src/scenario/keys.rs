@@ -8,12 +8,14 @@ mod fabric;
 mod facts;
 mod faults;
 mod observe;
+mod step;
 mod tables;
 mod transport;
 
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
 pub(crate) use observe::OBSERVE;
+pub(crate) use step::{SLOW_RANK, STEP};
 pub use tables::ROOT;
 pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, PCIE, REDUCTIONS, SLOT, TRANSFER, TRANSFER_ITEM};
 pub(crate) use transport::TRANSPORT;
@@ -52,6 +54,8 @@ pub enum Kind {
     Text,
     /// A text for which another part of the program has the rules; the name is for the reference.
     Named(&'static str, &'static str),
+    /// The same, or a table in its place.
+    NamedOrTable(&'static str, &'static str, &'static TableSpec),
     /// A whole number within bounds.
     Integer(i64, i64),
     /// A whole number within bounds, or one of some words.
@@ -124,6 +128,9 @@ impl Kind {
         match self {
             Self::Text => "a text".to_owned(),
             Self::Named(what, example) => format!("{what} such as \"{example}\""),
+            Self::NamedOrTable(what, example, spec) => {
+                format!("{what} such as \"{example}\", or the table [{}]", spec.name)
+            }
             Self::Integer(low, high) => match (*low, *high) {
                 (i64::MIN, i64::MAX) => "an integer".to_owned(),
                 (low, i64::MAX) => format!("an integer of at least {low}"),

@@ -215,7 +215,7 @@ fn base_name(path: &Path) -> String {
 }
 
 /// The text of a scenario file.
-fn read(path: &Path) -> Result<String, Box<Diagnostic>> {
+pub(super) fn read(path: &Path) -> Result<String, Box<Diagnostic>> {
     let shown = shorten(&path.display().to_string());
     let unreadable = |why: String| Diagnostic::new(Code::Unreadable, format!("cannot read `{shown}`: {why}"));
     let io = |error: std::io::Error| {
@@ -370,8 +370,10 @@ fn add_fault(table: &mut Table, place: &Place, fault: Option<Node>) {
 fn takes_text(spec: &TableSpec, parts: &[String]) -> bool {
     let Some((first, rest)) = parts.split_first() else { return false };
     match (spec.key(first).map(|key| &key.kind), rest) {
-        (Some(Kind::Text | Kind::Named(..)), []) => true,
-        (Some(Kind::Table(inner) | Kind::Part(inner)), rest) => takes_text(inner, rest),
+        (Some(Kind::Text | Kind::Named(..) | Kind::NamedOrTable(..)), []) => true,
+        (Some(Kind::Table(inner) | Kind::Part(inner) | Kind::NamedOrTable(_, _, inner)), rest) => {
+            takes_text(inner, rest)
+        }
         (Some(Kind::Map(Kind::Table(inner) | Kind::Part(inner))), [_, rest @ ..]) => takes_text(inner, rest),
         (Some(Kind::Tables(inner)), [_, rest @ ..]) => takes_text(inner, rest),
         (Some(Kind::Variants(list)), [_, rest @ ..]) => list.iter().any(|(_, inner)| takes_text(inner, rest)),

@@ -56,6 +56,7 @@ fn section(spec: &TableSpec, out: &mut String) {
         name if name.starts_with("workload.") && name.matches('.').count() == 1 => {
             format!("`[[workload]]` with `kind = \"{}\"`", &name["workload.".len()..])
         }
+        "workload.step.slow_ranks" => format!("`{}`, an array of tables", spec.name),
         "node.pcie" => "`[[node.pcie]]`".to_owned(),
         name if name.starts_with("catalogue.") => format!("`[{name}.NAME]`"),
         name if name.ends_with(".list") => format!("`{name}`, an array of tables"),

@@ -39,7 +39,9 @@ pub fn all_tables() -> Vec<&'static TableSpec> {
     }
     fn inner(kind: &'static Kind, seen: &mut BTreeSet<&'static str>, out: &mut Vec<&'static TableSpec>) {
         match kind {
-            Kind::Table(spec) | Kind::Tables(spec) | Kind::Part(spec) => visit(spec, seen, out),
+            Kind::Table(spec) | Kind::Tables(spec) | Kind::Part(spec) | Kind::NamedOrTable(_, _, spec) => {
+                visit(spec, seen, out);
+            }
             Kind::Variants(variants) => variants.iter().for_each(|(_, spec)| visit(spec, seen, out)),
             Kind::List(of) | Kind::Map(of) => inner(of, seen, out),
             _ => {}
@@ -109,6 +111,9 @@ fn of_kind(kind: &Kind) -> Value {
     let text = |unit: &str| json!({ "type": "string", "pattern": format!("{NUMBER}{unit}\\s*$") });
     match kind {
         Kind::Text | Kind::Named(..) => json!({ "type": "string" }),
+        Kind::NamedOrTable(_, _, spec) => {
+            json!({ "oneOf": [{ "type": "string" }, { "$ref": format!("#/$defs/{}", spec.name) }] })
+        }
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Integer(low, high) => bounds("integer", json!(low), json!(high), *low == i64::MIN, *high == i64::MAX),
         Kind::IntegerOr(low, high, words) => {

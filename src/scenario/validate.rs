@@ -73,6 +73,8 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
                 wrong(node, key, kind, "an empty text", out);
             }
         }
+        (Kind::NamedOrTable(what, example, _), Value::Text(_)) => value(node, key, &Kind::Named(what, example), out),
+        (Kind::NamedOrTable(_, _, spec), Value::Table(_)) => value(node, key, &Kind::Table(spec), out),
         (Kind::Boolean, Value::Boolean(_)) => {}
         (Kind::Integer(low, high), Value::Integer(found)) => match found {
             Some(found) if (low..=high).contains(&found) => {}
@@ -287,7 +289,9 @@ fn wrong(node: &Node, key: &str, kind: &Kind, found: &str, out: &mut Diagnostics
     {
         diagnostic = diagnostic.help(format!("without quotes: {key} = {}", text.trim()));
     }
-    if let (Kind::Text | Kind::Named(..), Value::Integer(Some(_)) | Value::Float(_)) = (kind, &node.value) {
+    if let (Kind::Text | Kind::Named(..) | Kind::NamedOrTable(..), Value::Integer(Some(_)) | Value::Float(_)) =
+        (kind, &node.value)
+    {
         // As it was written: 2.20 is not 2.2 where it names a version.
         let written = &out.sources.text(node.place.source)[out.sources.clip(&node.place)];
         diagnostic = diagnostic.help(format!("quote it: {key} = \"{}\"", shorten(written)));

@@ -106,7 +106,7 @@ impl<'a> View<'a> {
 
     /// A table inside this one, with the specification of its key.
     pub(crate) fn table(&self, key: &str) -> Option<Self> {
-        let Kind::Table(spec) = self.spec.key(key)?.kind else { return None };
+        let (Kind::Table(spec) | Kind::NamedOrTable(_, _, spec)) = self.spec.key(key)?.kind else { return None };
         Some(Self::new(self.node(key)?.as_table()?, spec))
     }
 

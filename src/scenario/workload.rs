@@ -2,14 +2,16 @@
 
 mod collective;
 mod group;
+mod step;
 mod traffic;
 mod transfer;
 
 pub(super) use collective::exclusive;
-use sim_topology::{DeviceId, Fabric};
+use sim_topology::{Catalogue, DeviceId, Fabric};
 
 pub use collective::Collective;
 pub(crate) use collective::reduction;
+pub use step::{SlowRank, Step};
 pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
 
@@ -26,6 +28,8 @@ pub enum Workload {
     Collective(Collective),
     /// Point-to-point transfers.
     Transfer(Transfers),
+    /// A training step.
+    Step(Box<Step>),
 }
 
 impl Workload {
@@ -35,6 +39,7 @@ impl Workload {
         match self {
             Self::Collective(collective) => collective.name.as_deref(),
             Self::Transfer(transfers) => transfers.name.as_deref(),
+            Self::Step(step) => step.name.as_deref(),
         }
     }
 }
@@ -46,6 +51,7 @@ impl Workload {
         match self {
             Self::Collective(collective) => collective.with_previous,
             Self::Transfer(transfers) => transfers.with_previous,
+            Self::Step(_) => false,
         }
     }
 
@@ -54,7 +60,7 @@ impl Workload {
     pub fn collective_together(&self) -> Option<&Collective> {
         match self {
             Self::Collective(collective) => Some(collective).filter(|c| c.with_previous),
-            Self::Transfer(_) => None,
+            Self::Transfer(_) | Self::Step(_) => None,
         }
     }
 
@@ -63,7 +69,7 @@ impl Workload {
     pub fn transfers_together(&self) -> Option<&Transfers> {
         match self {
             Self::Transfer(transfers) => Some(transfers).filter(|t| t.with_previous),
-            Self::Collective(_) => None,
+            Self::Collective(_) | Self::Step(_) => None,
         }
     }
 }
@@ -71,7 +77,7 @@ impl Workload {
 /// All workloads, in order; those with faults are left out and reported.
 pub(super) fn workloads(
     root: &View<'_>,
-    fabric: &Fabric,
+    (fabric, catalogue): (&Fabric, &Catalogue),
     packets: Option<&Packets>,
     out: &mut Diagnostics,
 ) -> Vec<Workload> {
@@ -94,6 +100,7 @@ pub(super) fn workloads(
                 let stream = number as u64;
                 transfer::transfers(&view, item, fabric, packets, (seed, stream), out).map(Workload::Transfer)
             }
+            Some("step") => step::step(item, fabric, catalogue, seed, out).map(Workload::Step),
             _ => None,
         };
         if let (Some(workload), Some(node)) = (&workload, table.get("with_previous"))
@@ -138,6 +145,7 @@ fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Opti
             Some(Diagnostic::new(Code::NotDivisible, message).help(help))
         }
         (Workload::Transfer(_), Some(("transfer", _))) => None,
+        (_, Some(("step", _))) => fault("nothing can run with a step yet", as_transfers),
         (Workload::Collective(_), Some(("transfer", _))) => {
             fault("a collective can't run with the transfers before it", as_transfers)
         }
@@ -152,6 +160,7 @@ fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Opti
             "there are no transfers before these to run with",
             "put them after the transfers whose links they share",
         ),
+        (Workload::Step(_), _) => fault("a step can't run with another workload yet", as_transfers),
         // What is neither has been refused.
         (_, Some(_)) => None,
     }
@@ -165,6 +174,7 @@ pub(super) fn shapes_only(root: &View<'_>, out: &mut Diagnostics) {
             Some("collective") => {
                 collective::collective(&View::new(table, &COLLECTIVE), None, out);
             }
+            Some("step") => step::shape(item, out),
             Some("transfer") => transfer::shape(&View::new(table, &TRANSFER), item, out),
             _ => {}
         }

@@ -73,6 +73,7 @@ fn users(loaded: &Loaded) -> BTreeSet<DeviceId> {
         match workload {
             Workload::Collective(c) if c.group.is_empty() => users.extend(fabric.gpus()),
             Workload::Collective(c) => users.extend(c.group.iter().filter_map(|&r| fabric.gpus().get(r as usize))),
+            Workload::Step(step) => users.extend(step.gpus.iter().filter_map(|&r| fabric.gpus().get(r as usize))),
             Workload::Transfer(list) => users.extend(list.traffic.iter().map(|t| starter(fabric, &t))),
         }
     }

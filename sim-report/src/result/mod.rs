@@ -12,6 +12,7 @@ mod observed;
 mod path;
 mod run;
 mod seeds;
+mod step;
 mod topo;
 mod transport;
 
@@ -26,9 +27,13 @@ pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
 pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkClassResult, LinkResult,
-    LinkTotals, MAX_LINKS, MAX_TRANSFERS, RunResults, StepResult, TransferResult, TransferTotals,
+    LinkTotals, MAX_LINKS, MAX_TRANSFERS, RunResults, TransferResult, TransferTotals,
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
+pub use step::{
+    MAX_PATH, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath, StepRank, StepResult,
+    StepReuse, StepSlow, StepStage,
+};
 pub use topo::{BillItem, PairCounts, TopoResults};
 pub use transport::{ClassResult, GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BestResult, DesignResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, TransportResult,
+    BestResult, DesignResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, StepResult,
+    TransportResult,
 };
 
 /// How many links [`RunResults::set_links`] lists at most.
@@ -27,9 +28,12 @@ pub struct RunResults {
     /// The best of all ways to run each size, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best: Vec<BestResult>,
-    /// Where the workload is a step of training or inference.
+    /// Where the workload is a training step; of several the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepResult>,
+    /// The steps after the first, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_steps: Vec<StepResult>,
     /// All links up to [`MAX_LINKS`], or the busiest of them, in order of name or of utilization.
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.
@@ -222,19 +226,6 @@ pub struct TransferResult {
     /// The name of its workload, where several were played at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-}
-
-/// A step of training or inference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StepResult {
-    /// Duration of the step.
-    pub time_us: f64,
-    /// Compute on the critical path.
-    pub compute_us: f64,
-    /// Communication that nothing hides.
-    pub exposed_comm_us: f64,
-    /// Waiting in the pipeline.
-    pub bubble_us: f64,
 }
 
 /// One direction of a link over the run.

@@ -39,7 +39,7 @@ pub enum Number {
 }
 
 /// A GPU as kernels meet it. Shares are millionths.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Peak rate of dense matrix products in 16 bits.
     pub peak: FlopRate,

@@ -13,7 +13,7 @@ use crate::parallel::{Sizes, SizesSpec, Zero};
 /// A change, and the fullest rank with it.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The change: `tp = 8`, or two of them: `zero = 1, mbs = 1`.
+    /// The change: `tp = 8`, or two of them: `zero = 1, micro_batch = 1`.
     pub change: String,
     /// The sizes changed so.
     pub spec: SizesSpec,
@@ -59,7 +59,7 @@ impl fmt::Display for Change {
     /// As it is written in a scenario.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MicroBatch(n) => write!(f, "mbs = {n}"),
+            Self::MicroBatch(n) => write!(f, "micro_batch = {n}"),
             Self::Recompute(Recompute::Full) => f.write_str("recompute = \"full\""),
             Self::Recompute(_) => f.write_str("recompute = \"selective\""),
             Self::Zero(zero) => write!(f, "zero = {}", *zero as u8),

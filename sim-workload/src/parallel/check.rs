@@ -69,9 +69,9 @@ impl SizesSpec {
             ("pp", self.pipeline, 1 << 14),
             ("vp", self.virtual_stages, 1 << 14),
             ("shard", self.shard.unwrap_or(1), MOST_GPUS),
-            ("mbs", self.micro_batch, MOST_TOKENS),
-            ("gbs", self.global_batch, 1 << 32),
-            ("seq", self.sequence, MOST_TOKENS),
+            ("micro_batch", self.micro_batch, MOST_TOKENS),
+            ("global_batch", self.global_batch, 1 << 32),
+            ("sequence", self.sequence, MOST_TOKENS),
         ];
         for (key, value, limit) in keys {
             if value == 0 {
@@ -89,10 +89,14 @@ impl SizesSpec {
             }
         };
         let tokens = u128::from(self.micro_batch) * u128::from(self.sequence);
-        most("mbs · seq", tokens, MOST_TOKENS.into());
-        most("mbs · seq · the widest of a layer's tensors", tokens * self.widest(model), 1 << 57);
+        most("micro_batch · sequence", tokens, MOST_TOKENS.into());
+        most("micro_batch · sequence · the widest of a layer's tensors", tokens * self.widest(model), 1 << 57);
         if !self.fused_attention {
-            most("heads · mbs · seq²", tokens * u128::from(self.sequence) * u128::from(model.heads), 1 << 57);
+            most(
+                "heads · micro_batch · sequence²",
+                tokens * u128::from(self.sequence) * u128::from(model.heads),
+                1 << 57,
+            );
         }
         most("pp · vp", u128::from(self.pipeline) * u128::from(self.virtual_stages), 1 << 14);
     }
@@ -240,15 +244,15 @@ impl SizesSpec {
         let parts = pieces * u128::from(if sequence_parallel { self.tensor } else { 1 });
         if !u128::from(s).is_multiple_of(parts) {
             let rule = match (self.context_kind, sequence_parallel) {
-                (ContextKind::Ring, true) => "seq % (2 · cp · tp) = 0",
-                (ContextKind::Ring, false) => "seq % (2 · cp) = 0",
-                (_, true) => "seq % (cp · tp) = 0",
-                (_, false) => "seq % cp = 0",
+                (ContextKind::Ring, true) => "sequence % (2 · cp · tp) = 0",
+                (ContextKind::Ring, false) => "sequence % (2 · cp) = 0",
+                (_, true) => "sequence % (cp · tp) = 0",
+                (_, false) => "sequence % cp = 0",
             };
-            let rule = if self.context == 1 { "seq % tp = 0" } else { rule };
+            let rule = if self.context == 1 { "sequence % tp = 0" } else { rule };
             let near = Nearest::multiple(s, u64::try_from(parts).unwrap_or(u64::MAX));
-            let values = format!("seq = {s}, cp = {}, tp = {}", self.context, self.tensor);
-            faults.push(SizeFault::Rule { rule, values, key: "seq", near });
+            let values = format!("sequence = {s}, cp = {}, tp = {}", self.context, self.tensor);
+            faults.push(SizeFault::Rule { rule, values, key: "sequence", near });
         }
     }
 
@@ -257,8 +261,14 @@ impl SizesSpec {
         let each = data * self.micro_batch;
         if !self.global_batch.is_multiple_of(each) {
             let near = Nearest::multiple(self.global_batch, each);
-            let values = format!("gbs = {}, dp = {data}, mbs = {}", self.global_batch, self.micro_batch);
-            faults.push(SizeFault::Rule { rule: "gbs % (dp · mbs) = 0", values, key: "gbs", near });
+            let values =
+                format!("global_batch = {}, dp = {data}, micro_batch = {}", self.global_batch, self.micro_batch);
+            faults.push(SizeFault::Rule {
+                rule: "global_batch % (dp · micro_batch) = 0",
+                values,
+                key: "global_batch",
+                near,
+            });
         }
         (self.global_batch / each).max(1)
     }

@@ -36,7 +36,7 @@ pub enum Zero {
 }
 
 /// Sizes as they are asked for. What is not said has the value of [`Default`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SizesSpec {
     /// All GPUs G.
     pub gpus: u64,
@@ -70,11 +70,11 @@ pub struct SizesSpec {
     pub recompute: Recompute,
     /// Whether the core of attention is one kernel (flash attention).
     pub fused_attention: bool,
-    /// Sequences of a micro batch b (`mbs`).
+    /// Sequences of a micro batch b (`micro_batch`).
     pub micro_batch: u64,
-    /// Sequences of a step B (`gbs`).
+    /// Sequences of a step B (`global_batch`).
     pub global_batch: u64,
-    /// Tokens of a sequence s (`seq`).
+    /// Tokens of a sequence s (`sequence`).
     pub sequence: u64,
 }
 
@@ -105,7 +105,7 @@ impl Default for SizesSpec {
 }
 
 /// Checked sizes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sizes {
     /// All GPUs, t·c·p·d.

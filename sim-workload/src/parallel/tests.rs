@@ -188,7 +188,7 @@ fn faults_name_the_relation_and_what_would_do() {
         ["`layers % (pp · vp) = 0` does not hold: 126 layers, pp = 8, vp = 8; near: pp · vp = 42, 63 or 126"]
     );
     let text = messages(m, &SizesSpec { global_batch: 1150, ..base.clone() });
-    assert!(text[0].ends_with("near: gbs = 1148 or 1152"), "{text:?}");
+    assert!(text[0].ends_with("near: global_batch = 1148 or 1152"), "{text:?}");
     let text = messages(m, &SizesSpec { global_batch: 4 * 12, ..base.clone() });
     assert!(text[0].contains("m % pp = 0"), "{text:?}");
     let text = messages(m, &SizesSpec { sequence: 8190, ..base.clone() });

@@ -88,7 +88,7 @@ impl Schedule for DualPipe {
                 micros,
                 [least, micros / 2 * 2, micros.div_ceil(2) * 2].into_iter().filter(|m| *m >= least),
             );
-            let values = format!("m = gbs / (dp · mbs) = {micros}, pp = {stages}");
+            let values = format!("m = global_batch / (dp · micro_batch) = {micros}, pp = {stages}");
             return Err(ScheduleFault::Rule { schedule, rule: "m % 2 = 0 and m >= 2 · pp", values, key: "m", near });
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Schedule for Interleaved {
         }
         if !micros.is_multiple_of(stages) {
             let near = Nearest::multiple(micros, stages);
-            let values = format!("m = gbs / (dp · mbs) = {micros}, pp = {stages}");
+            let values = format!("m = global_batch / (dp · micro_batch) = {micros}, pp = {stages}");
             return Err(ScheduleFault::Rule { schedule, rule: "m % pp = 0", values, key: "m", near });
         }
         Ok(())

@@ -221,10 +221,11 @@ static LIMITS: TableSpec = TableSpec {
     ],
 };
 
-static WORKLOADS: &[(&str, &TableSpec)] = &[("collective", &COLLECTIVE), ("transfer", &TRANSFER)];
+static WORKLOADS: &[(&str, &TableSpec)] =
+    &[("collective", &COLLECTIVE), ("transfer", &TRANSFER), ("step", &super::STEP)];
 
-const KIND_KEY: KeySpec =
-    key("kind", Kind::Choice(&["collective", "transfer"]), "Which kind of workload this table is.").required();
+pub(super) const KIND_KEY: KeySpec =
+    key("kind", Kind::Choice(&["collective", "transfer", "step"]), "Which kind of workload this table is.").required();
 const VIA_KEY: KeySpec = KeySpec {
     default: Some("auto"),
     ..key(
@@ -264,7 +265,7 @@ const RECOVERY_KEY: KeySpec = key(
 );
 const QPS_KEY: KeySpec =
     key("qps", Kind::Integer(1, 1024), "Queue pairs over which a transfer is spread, in place of `transport.qps`.");
-const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
+pub(super) const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
 
 pub(crate) static COLLECTIVE: TableSpec = TableSpec {
     name: "workload.collective",

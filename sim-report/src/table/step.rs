@@ -1,0 +1,268 @@
+//! Training steps as text.
+
+use core::fmt::Write as _;
+
+use sim_core::units::Bytes;
+
+use super::text::{Align, TextTable, time_text};
+use crate::result::{StepMessages, StepOutline, StepParts, StepResult};
+
+/// Rows of the critical path that are shown.
+const PATH: usize = 10;
+/// Stages that are shown one by one.
+const STAGES: usize = 16;
+
+/// `405.9 billion`, `8.03 billion`, `125 million`.
+fn parameters(n: u64) -> String {
+    match n as f64 {
+        n if n >= 1e11 => format!("{:.0} billion", n / 1e9),
+        n if n >= 1e9 => format!("{:.2} billion", n / 1e9),
+        n => format!("{:.1} million", n / 1e6),
+    }
+}
+
+/// What a step is made of: sizes, parameters, memory, work, messages.
+#[must_use]
+pub fn step_outline_text(outline: &StepOutline) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(out, "step {}: {}", outline.name, outline.sizes);
+    let _ = writeln!(out, "  model       {}", outline.model);
+    let active = match outline.active_parameters {
+        active if active == outline.parameters => String::new(),
+        active => format!(", {} of a token", parameters(active)),
+    };
+    let fullest = parameters(outline.parameters_of_rank);
+    let _ = writeln!(out, "  parameters  {}{active}; {fullest} on the fullest rank", parameters(outline.parameters));
+    let _ = writeln!(out, "  memory      {}", memory(outline));
+    let _ = writeln!(
+        out,
+        "  work        {} tokens, {:.0} TFLOP a step and GPU (causal attention, nothing recomputed); kernels of the longest \
+         stage {} ({})",
+        outline.tokens,
+        outline.model_tflop / outline.gpus.max(1) as f64,
+        time_text(outline.kernels_us),
+        outline.kernels
+    );
+    if let Some(bubble) = outline.ideal_bubble {
+        let _ = writeln!(
+            out,
+            "  bubble      {:.1} % of the step, if all stages were equal and messages took no time",
+            bubble * 100.0
+        );
+    }
+    if outline.messages.is_empty() {
+        let _ = writeln!(out, "  messages    none");
+        return out;
+    }
+    let of = match outline.parallelism.get("pp") {
+        Some(1) | None => String::new(),
+        Some(_) => format!(" of stage {}, which sends most", outline.messages_of_stage),
+    };
+    let _ = writeln!(out, "\nmessages of a rank{of}");
+    let columns = [
+        ("group", Align::Left),
+        ("ranks", Align::Right),
+        ("where", Align::Left),
+        ("operation", Align::Left),
+        ("count", Align::Right),
+        ("largest", Align::Right),
+        ("sent a step", Align::Right),
+        ("may run beside", Align::Left),
+    ];
+    let mut table = TextTable::new(columns);
+    for row in &outline.messages {
+        table.row([
+            row.group.clone(),
+            row.ranks.to_string(),
+            place(row),
+            row.operation.clone(),
+            row.count.to_string(),
+            Bytes::new(row.bytes).to_string(),
+            Bytes::new(row.wire_bytes).to_string(),
+            row.beside.clone(),
+        ]);
+    }
+    out + &table.render()
+}
+
+fn memory(outline: &StepOutline) -> String {
+    let memory = &outline.memory;
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let parts: Vec<String> = memory.parts.iter().map(|p| format!("{} {:.1}", p.name, gib(p.bytes))).collect();
+    let stage = match outline.parallelism.get("pp") {
+        Some(1) | None => String::new(),
+        Some(_) => format!(" in stage {}", memory.stage),
+    };
+    format!(
+        "{:.1} of {:.1} GiB that can be filled of {:.1}{stage}: {}",
+        gib(memory.total_bytes),
+        gib(memory.limit_bytes),
+        gib(memory.gpu_bytes),
+        parts.join(", ")
+    )
+}
+
+/// How a group lies: `in a node`, `4 nodes, own rail`.
+fn place(row: &StepMessages) -> String {
+    match (row.domains, row.nodes) {
+        (_, 1) => "in a node".to_owned(),
+        (1, nodes) => format!("in a scale-up domain, {nodes} nodes"),
+        (_, nodes) if row.rails == 1 => format!("{nodes} nodes, own rail"),
+        (_, nodes) => format!("{nodes} nodes, {} rails", row.rails),
+    }
+}
+
+/// The answer in one line: `llama3.1-405b on 1024 GPUs: 21.3 s a step, 393 TFLOP/s a GPU (MFU 39.7 %), 98,400 tokens/s`.
+#[must_use]
+pub fn step_headline(step: &StepResult) -> String {
+    let outline = &step.outline;
+    format!(
+        "{} on {} GPUs: {} a step, {:.0} TFLOP/s a GPU (MFU {:.1} %), {:.0} tokens/s.",
+        outline.name,
+        outline.gpus,
+        time_text(step.time_us),
+        step.tflops_per_gpu,
+        step.mfu * 100.0,
+        step.tokens_per_s
+    )
+}
+
+/// What a step came to: where the time went, the critical path, slow ranks, what was simulated.
+#[must_use]
+pub fn step_text(step: &StepResult) -> String {
+    let mut out = String::new();
+    let outline = &step.outline;
+    let _ = writeln!(out, "step {}: {}", outline.name, outline.sizes);
+    let _ = writeln!(out, "kernels: {}; MFU is of {:.0} TFLOP/s", outline.kernels, outline.peak_tflops);
+    let _ = write!(out, "\nwhere the time goes\n{}", parts_text(step));
+    if step.stages.len() > 1 {
+        let _ = write!(out, "\nby stage, the mean of its ranks\n{}", stages_text(step));
+    }
+    if !step.critical_path.is_empty() {
+        let _ = write!(out, "\nthe chain of work that the end waited for\n{}", path_text(step));
+    }
+    for slow in step.slow_ranks.iter().take(4) {
+        let _ = writeln!(
+            out,
+            "slow: rank {} ({}) takes x{:.3} as long for its kernels as the ranks of its stage",
+            slow.rank, slow.device, slow.factor
+        );
+    }
+    if step.slow_ranks.len() > 4 {
+        let _ = writeln!(out, "slow: and {} more ranks", step.slow_ranks.len() - 4);
+    }
+    if step.steps_us.len() > 1 {
+        let times: Vec<String> = step.steps_us.iter().take(12).map(|us| time_text(*us)).collect();
+        let more = if step.steps_us.len() > 12 { ", ..." } else { "" };
+        let _ = writeln!(out, "steps: {}{more}; the time above is their median", times.join(", "));
+    }
+    let _ = writeln!(out, "{}", reuse_text(step));
+    out
+}
+
+fn reuse_text(step: &StepResult) -> String {
+    let reuse = &step.reuse;
+    match &reuse.why {
+        Some(why) => format!("messages: all {} were simulated ({why})", reuse.calls),
+        None if reuse.played < reuse.calls => {
+            let exact = if reuse.exact { "; exact" } else { "" };
+            format!("messages: {} different ones were simulated for {}{exact}", reuse.played, reuse.calls)
+        }
+        None => format!("messages: {} were simulated", reuse.calls),
+    }
+}
+
+/// The parts of the time: name, mean, worst rank.
+fn rows(parts: &StepParts) -> Vec<(String, f64)> {
+    let mut out = vec![("compute".to_owned(), parts.compute_us)];
+    for (dimension, us) in &parts.exposed_us {
+        out.push((format!("exposed {dimension}"), *us));
+    }
+    out.push(("pipeline bubble".to_owned(), parts.bubble_us));
+    out.push(("optimizer".to_owned(), parts.optimizer_us));
+    out.push(("waiting for late ranks".to_owned(), parts.straggler_wait_us));
+    out
+}
+
+fn parts_text(step: &StepResult) -> String {
+    let worst = format!("rank {}", step.worst.rank);
+    let columns = [
+        ("", Align::Left),
+        ("mean rank", Align::Right),
+        ("share", Align::Right),
+        (worst.as_str(), Align::Right),
+        ("share", Align::Right),
+    ];
+    let mut table = TextTable::new(columns);
+    let share = |us: f64| format!("{:.1} %", us / step.time_us.max(f64::MIN_POSITIVE) * 100.0);
+    let worst = rows(&step.worst.parts);
+    let mut all = rows(&step.parts);
+    for (name, _) in &worst {
+        if !all.iter().any(|(known, _)| known == name) {
+            all.insert(1, (name.clone(), 0.0));
+        }
+    }
+    for (name, us) in &all {
+        let other = worst.iter().find(|(known, _)| known == name).map_or(0.0, |(_, us)| *us);
+        if *us == 0.0 && other == 0.0 {
+            continue;
+        }
+        table.row([name.clone(), time_text(*us), share(*us), time_text(other), share(other)]);
+    }
+    table.row(["step".to_owned(), time_text(step.time_us), String::new(), String::new(), String::new()]);
+    table.render() + &format!("rank {} ({}) waits longest\n", step.worst.rank, step.worst.device)
+}
+
+fn stages_text(step: &StepResult) -> String {
+    let columns = ["stage", "compute", "exposed", "bubble", "optimizer", "late ranks"];
+    let mut table = TextTable::new(columns.map(|name| (name, Align::Right)));
+    let count = step.stages.len();
+    for (at, row) in step.stages.iter().enumerate() {
+        // The first and the last ones of many.
+        if count > STAGES && at >= STAGES / 2 && at < count - STAGES / 2 {
+            if at == STAGES / 2 {
+                table.row(["..."]);
+            }
+            continue;
+        }
+        let parts = &row.parts;
+        table.row([
+            row.stage.to_string(),
+            time_text(parts.compute_us),
+            time_text(parts.exposed_comm_us),
+            time_text(parts.bubble_us),
+            time_text(parts.optimizer_us),
+            time_text(parts.straggler_wait_us),
+        ]);
+    }
+    table.render()
+}
+
+fn path_text(step: &StepResult) -> String {
+    let columns = [
+        ("what", Align::Left),
+        ("kind", Align::Left),
+        ("phase", Align::Left),
+        ("pieces", Align::Right),
+        ("time", Align::Right),
+        ("share", Align::Right),
+    ];
+    let mut table = TextTable::new(columns);
+    for row in step.critical_path.iter().take(PATH) {
+        table.row([
+            row.what.clone(),
+            row.kind.clone(),
+            row.phase.clone(),
+            row.count.to_string(),
+            time_text(row.time_us),
+            format!("{:.1} %", row.share * 100.0),
+        ]);
+    }
+    let rest: f64 = step.critical_path.iter().skip(PATH).map(|row| row.share).sum();
+    if rest > 0.0 {
+        let last = format!("{:.1} %", rest * 100.0);
+        table.row(["all else".to_owned(), String::new(), String::new(), String::new(), String::new(), last]);
+    }
+    table.render()
+}

@@ -1,0 +1,134 @@
+//! How long kernels take, and which ranks are slower than others.
+
+use std::path::Path;
+
+use sim_core::units::Span;
+use sim_topology::{Catalogue, Fabric};
+use sim_workload::compute::data::Figures;
+use sim_workload::compute::{Jitter, Machine, Number, Profile, Slowdown};
+
+use super::{Asked, SlowRank};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
+use crate::scenario::keys::SLOW_RANK;
+use crate::scenario::load;
+use crate::scenario::tree::Node;
+use crate::scenario::view::View;
+
+/// What is known of the kernels' time.
+pub(super) struct Compute {
+    pub(super) number: Number,
+    pub(super) machine: Machine,
+    pub(super) device: String,
+    pub(super) rates: String,
+    pub(super) slowdown: Slowdown,
+}
+
+/// The time of kernels on the system's GPU.
+pub(super) fn compute(
+    asked: &Asked<'_>,
+    fabric: &Fabric,
+    catalogue: &Catalogue,
+    out: &mut Diagnostics,
+) -> Option<Compute> {
+    let view = asked.view.table_or_empty("compute");
+    let figures = Figures::builtin();
+    let own = catalogue.gpu(&fabric.node_spec().gpu).ok();
+    let wanted = view.text("gpu").unwrap_or(&fabric.node_spec().gpu);
+    let Ok(device) = figures.device(wanted) else {
+        let known: Vec<&str> = figures.devices().map(|device| device.gpu.as_str()).collect();
+        let message = format!("no rates of kernels are known for the GPU `{}`", shorten(wanted));
+        let label = if view.has("gpu") { "not one of those" } else { "the step's kernels run on it" };
+        let fault = asked.fault(Code::NoKernelRates, message, &["compute.gpu"], label).help(suggest(wanted, known));
+        out.push(fault.help("take another GPU's: compute = { gpu = \"h100-sxm\", efficiency = 0.8 }"));
+        return None;
+    };
+    let number = if asked.view.choice("precision") == Some("fp8") { Number::Fp8 } else { Number::Bf16 };
+    if number == Number::Fp8 && device.rates(Number::Fp8) == device.rates(Number::Bf16) {
+        let message = "`precision = \"fp8\"` has no effect";
+        let label = format!("no rate of 8 bits is known for {}", device.gpu);
+        out.push(asked.fault(Code::NoEffect, message, &["precision"], label));
+    }
+    // The memory is the system's own, also under another GPU's rates.
+    let memory = own.or_else(|| catalogue.gpu(&device.gpu).ok())?.memory_rate;
+    let calculon = view.choice("law") == Some("calculon");
+    let mut machine =
+        if calculon { Machine::by_size(device, memory, figures) } else { Machine::of(device, number, memory, figures) };
+    let efficiency = view.number("efficiency")?;
+    machine = machine.scaled((efficiency * 1e6).round() as u64);
+    if let Some(launch) = view.time("launch") {
+        machine.launch = launch;
+    }
+    let mut rates = format!("{} by {}", device.gpu, if calculon { "Calculon's shares" } else { "tiles" });
+    if efficiency != 1.0 {
+        rates += &format!(", times {efficiency}");
+    }
+    if let Some(node) = view.node("profile") {
+        machine.profile = profile(node, out)?;
+        rates += &format!(", measured: {}", node.as_text().unwrap_or_default());
+    }
+    let part = |key: &str, usual: u64| view.number(key).map_or(usual, |part| (part * 1e6).round() as u64);
+    let slowdown = Slowdown {
+        scale_up: part("scale_up_loss", figures.overlap.scale_up),
+        scale_out: part("scale_out_loss", figures.overlap.scale_out),
+    };
+    Some(Compute { number, machine, device: device.gpu.clone(), rates, slowdown })
+}
+
+/// A file of measured kernels, relative to the file that names it.
+fn profile(node: &Node, out: &mut Diagnostics) -> Option<Profile> {
+    let name = node.as_text()?;
+    let beside = Path::new(out.sources.name(node.place.source)).parent().unwrap_or(Path::new("")).to_owned();
+    let text = match load::read(&beside.join(name)) {
+        Ok(text) => text,
+        Err(fault) => {
+            out.push(fault.at(node.place.clone(), "named here"));
+            return None;
+        }
+    };
+    match Profile::from_toml(&text) {
+        Ok(profile) => Some(profile),
+        Err(error) => {
+            let message = format!("`{}` is no file of measured kernels", shorten(name));
+            let fault = Diagnostic::new(Code::Unreadable, message);
+            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
+            let help = "rows are like: [[kernel]] name = \"FFN up\" pass = \"forward\" m = 4096 n = 13312 k = 16384 time = \"2.3 ms\"";
+            out.push(fault.at(node.place.clone(), first).help(help));
+            None
+        }
+    }
+}
+
+/// The random laws.
+pub(super) fn jitter(asked: &Asked<'_>, seed: u64) -> Jitter {
+    let view = asked.view.table_or_empty("jitter");
+    let number = |key| view.number(key).unwrap_or(0.0);
+    Jitter {
+        seed,
+        kernel_sigma: number("kernel_sigma"),
+        gpu_sigma: number("gpu_sigma"),
+        straggler_share: number("straggler_share"),
+        straggler_slowdown: number("straggler_slowdown"),
+    }
+}
+
+/// Ranks that are slower than others; `None` if one of them is not there.
+pub(super) fn slow_ranks(asked: &Asked<'_>, ranks: u64, out: &mut Diagnostics) -> Option<Vec<SlowRank>> {
+    let mut list: Vec<SlowRank> = Vec::new();
+    let before = out.list.len();
+    for item in asked.view.items("slow_ranks") {
+        let view = View::new(item.as_table()?, &SLOW_RANK);
+        let rank: u32 = view.integer("rank")?;
+        let place = view.node("rank").map_or_else(|| item.place.clone(), |node| node.place.clone());
+        if u64::from(rank) >= ranks {
+            let fault = Diagnostic::new(Code::UnknownDevice, format!("there is no rank {rank}"));
+            out.push(fault.at(place, format!("ranks go from 0 to {}", ranks - 1)));
+        } else if list.iter().any(|slow| slow.rank == rank) {
+            let fault = Diagnostic::new(Code::OutOfRange, format!("rank {rank} is there twice"));
+            out.push(fault.at(place, "again"));
+        } else {
+            let delay = view.time("delay").unwrap_or(Span::ZERO);
+            list.push(SlowRank { rank, factor: view.number("factor")?, delay });
+        }
+    }
+    (out.list.len() == before).then_some(list)
+}
