@@ -333,3 +333,14 @@ static MEMORY: TableSpec = TableSpec {
         key("size", Kind::Size(false), "The memory of a GPU, in place of its own."),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schedule_has_its_word() {
+        let names: Vec<&str> = sim_workload::pipeline::all().map(|s| s.name()).collect();
+        assert_eq!(names, SCHEDULES);
+    }
+}

@@ -1,0 +1,196 @@
+//! Training steps from the command line: what `check` says of them, and what it refuses.
+
+mod cli_common;
+
+use std::fs;
+
+use cli_common::{Ran, fabricsim_in};
+
+/// A step of Llama 3.1 8B on two nodes, with these keys.
+fn with(keys: &str) -> String {
+    format!(
+        "system = \"hgx-h100\"\nnodes = 2\n[[workload]]\nkind = \"step\"\nsequence = 8192\n{}{keys}",
+        if keys.contains("model") { "" } else { "model = \"llama3.1-8b\"\n" }
+    )
+}
+
+fn run(toml: &str, verb: &str, args: &[&str]) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("step.toml"), toml).unwrap();
+    fabricsim_in(dir.path(), &[&[verb, "step.toml"][..], args].concat())
+}
+
+fn check(keys: &str) -> Ran {
+    run(&with(keys), "check", &[])
+}
+
+#[test]
+fn a_check_shows_what_a_step_is_made_of() {
+    let ran = check("tp = 8\npp = 2\nglobal_batch = 16\n");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    for part in [
+        "16 GPUs: tp 8 · cp 1 · pp 2 · dp 1, 1f1b, 16 micro batches of 1 × 8192 tokens",
+        "8.03 billion",
+        "131072 tokens",
+        "that can be filled of 74.5",
+        // (p − 1)/(m + p − 1).
+        "bubble      5.9 %",
+        "in a node",
+        "2 nodes, own rail",
+        "its matrix product, if cut",
+    ] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+}
+
+#[test]
+fn a_check_in_json_has_every_figure() {
+    let keys = "fsdp = true\nglobal_batch = 16\n";
+    let value = run(&with(keys), "check", &["--format", "json"]).json();
+    let step = &value["results"]["steps"][0];
+    assert_eq!(step["gpus"], 16);
+    assert_eq!(step["parallelism"]["dp"], 16);
+    assert_eq!(step["parameters"], 8_030_261_248_u64);
+    assert_eq!(step["micro_batches"], 1);
+    assert!(step.get("ideal_bubble").is_none());
+    let memory = &step["memory"];
+    let parts: u64 = memory["parts"].as_array().unwrap().iter().map(|p| p["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(memory["total_bytes"], parts);
+    // Parameters are gathered twice and gradients scattered once: 2 · 2 · P and 4 · P bytes, 15/16 of them over wires.
+    let sent = |operation: &str| {
+        let rows = step["messages"].as_array().unwrap().iter();
+        let rows = rows.filter(|m| m["operation"] == operation && m["group"] == "shard");
+        rows.map(|m| m["wire_bytes"].as_u64().unwrap()).sum::<u64>() as f64
+    };
+    let parameters = 8_030_261_248.0 * 15.0 / 16.0;
+    for (operation, bytes) in [("all-gather", 4.0), ("reduce-scatter", 4.0)] {
+        let off = sent(operation) / (parameters * bytes) - 1.0;
+        assert!(off.abs() < 1e-6, "{operation}: {off}");
+    }
+    // 6 · (P − embedding) · tokens, and attention: 51.5 GFLOP a token as Megatron-Bridge counts.
+    let token = step["model_tflop"].as_f64().unwrap() * 1e3 / 131_072.0;
+    assert!((token - 51.5).abs() < 0.1, "{token}");
+}
+
+#[test]
+fn relations_that_fail_are_told_with_the_nearest_that_would_do() {
+    for (keys, parts) in [
+        (
+            "tp = 3\nglobal_batch = 16\n",
+            &["E120", "`heads % tp = 0` does not hold", "near: tp = 1, 2, 4 or 8", "^ heads = 32, tp = 3"][..],
+        ),
+        ("tp = 3\nglobal_batch = 16\n", &["`tp · cp · pp · dp = ranks` does not hold", "ranks = 15"]),
+        ("pp = 16\nvp = 4\nglobal_batch = 16\n", &["`layers % (pp · vp) = 0`", "near: vp = 1 or 2", "pp = 16"]),
+        ("tp = 8\nglobal_batch = 17\n", &["`global_batch % (dp · micro_batch) = 0`", "near: global_batch = 16 or 18"]),
+        (
+            "pp = 4\nvp = 2\ntp = 4\nglobal_batch = 6\n",
+            &["`m % pp = 0`", "near: m = 4 or 8, which is global_batch = 4 or 8"],
+        ),
+        ("tp = 8\nep = 2\nglobal_batch = 16\n", &["expert parallelism needs a model with experts"]),
+        ("tp = 8\ncp = 2\nsequence = 100\nglobal_batch = 16\n", &["E004"]),
+        ("tp = 8\nglobal_batch = 16\norder = \"tp-cp-pp\"\n", &["E120", "leaves out `dp`", "tp-cp-pp-dp"]),
+        ("tp = 8\nglobal_batch = 16\norder = \"tp-xx\"\n", &["E120", "expected `tp`, `cp`, `ep`, `dp` or `pp`"]),
+        ("pp = 2\nchunk_layers = [16, 15]\nglobal_batch = 16\n", &["E120", "2 entries of 31 layers"]),
+        ("zero = 1\nshard = 3\nglobal_batch = 16\n", &["`(dp · cp) % shard = 0`", "near: shard = 1, 2, 4 or 8"]),
+        ("zero = 0\nshard = 4\nglobal_batch = 16\n", &["`shard` needs something to divide", "set `zero` to 1, 2 or 3"]),
+        ("tp = 0\nglobal_batch = 16\n", &["E016", "`tp` is out of range"]),
+        ("global_batch = 0\n", &["E016"]),
+        ("ranks = 12\nglobal_batch = 16\n", &["E017", "do not fill nodes"]),
+        ("global_batch = 16\nmodel = \"llama3.1-8bb\"\n", &["E024", "did you mean `llama3.1-8b`?"]),
+        (
+            "global_batch = 16\nmodel = { layers = 2, hidden = 30, heads = 4, vocab = 10, ffn = 8 }\n",
+            &["E120", "`hidden % heads = 0`"],
+        ),
+        (
+            "global_batch = 16\nmodel = { layers = 2, hiden = 32, heads = 4, vocab = 10, ffn = 8 }\n",
+            &["E050", "did you mean `hidden`?", "`hidden` is missing"],
+        ),
+        (
+            "global_batch = 16\nmodel = { layers = 2, hidden = 32, heads = 4, vocab = 10, ffn = 8, top_k = 2 }\n",
+            &["E120", "`experts` of the model"],
+        ),
+        ("tp = 8\n", &["E011", "`global_batch` is missing", "grad_accumulation = 8"]),
+        ("tp = 8\nglobal_batch = 16\ngrad_accumulation = 8\n", &["E030"]),
+        ("fsdp = true\nzero = 3\nglobal_batch = 16\n", &["E030"]),
+        ("tp = 8\nglobal_batch = 16\nslow_ranks = [{ rank = 16 }]\n", &["E022", "ranks go from 0 to 15"]),
+        (
+            "tp = 8\nglobal_batch = 16\nplacement = { locals = [0, 1, 1, 3, 4, 5, 6, 7] }\n",
+            &["E120", "each of 0 to 7 once"],
+        ),
+        ("tp = 8\nglobal_batch = 16\nplacement = { nodes = [0, 2] }\n", &["E120", "rank 8 would take GPU 16 of 16"]),
+        ("tp = 8\nglobal_batch = 16\ncompute = { gpu = \"h100\" }\n", &["E025", "did you mean `h100-sxm`?"]),
+        ("tp = 8\nglobal_batch = 16\ncompute = { profile = \"none.toml\" }\n", &["E001", "there is no such file"]),
+        ("tp = 8\nglobal_batch = 16\nschedule = \"1f1c\"\n", &["E021", "did you mean `1f1b`?"]),
+    ] {
+        let ran = check(keys);
+        ran.fails(2, parts);
+    }
+}
+
+#[test]
+fn memory_comes_first_and_says_what_would_fit() {
+    let keys = "global_batch = 16\n";
+    check(keys).fails(2, &["E121", "by parts: ", "weights", "would fit", "74.51 GiB of h100-sxm"]);
+    let ran = check(&format!("{keys}memory_check = false\n"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("W120") && ran.out.starts_with("ok, 1 warning"), "{ran:?}");
+    check("tp = 8\nglobal_batch = 16\nmemory = { size = \"20 GB\", buffers = \"3 GB\", usable = 0.5 }\n")
+        .fails(2, &["E121", "50 % of the 18.63 GiB"]);
+}
+
+#[test]
+fn what_has_no_effect_is_warned_of() {
+    for (keys, part) in [
+        ("experts = { copies = \"rank\" }\n", "the model has no experts"),
+        ("schedule = \"1f1b\"\n", "a single stage has no schedule"),
+        ("reshard = false\n", "it is of ZeRO-3"),
+        ("overlap = { tensor = 4 }\nsequence_parallel = false\n", "it needs sequence parallelism"),
+        ("gather = \"fp8\"\n", "parameters are gathered only if"),
+    ] {
+        let ran = check(&format!("tp = 8\nglobal_batch = 16\n{keys}"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.err.contains("W010") && ran.err.contains(part), "{part}: {ran:?}");
+    }
+    let ran = check("tp = 8\norder = \"dp-tp\"\nglobal_batch = 16\n");
+    assert!(ran.code == 0 && ran.err.contains("W121"), "{ran:?}");
+}
+
+#[test]
+fn a_gpu_without_rates_takes_those_of_another() {
+    let toml = with("tp = 8\nglobal_batch = 16\nmemory_check = false\n").replace("hgx-h100", "dgx-1v");
+    run(&toml, "check", &[]).fails(2, &["E025", "no rates of kernels", "compute = { gpu ="]);
+    let ran = run(&format!("{toml}compute = {{ gpu = \"a100-sxm4-80\", efficiency = 0.4 }}\n"), "check", &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("a100-sxm4-80 by tiles, times 0.4"), "{ran:?}");
+}
+
+#[test]
+fn measured_kernels_take_the_place_of_the_law() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("step.toml"), with("tp = 8\nglobal_batch = 16\ncompute = { profile = \"k.toml\" }\n"))
+        .unwrap();
+    let kernel = "[[kernel]]\nname = \"FFN up\"\npass = \"forward\"\ntime = \"100 ms\"\n";
+    fs::write(dir.path().join("k.toml"), kernel).unwrap();
+    let value = fabricsim_in(dir.path(), &["check", "step.toml", "--format", "json"]).json();
+    // 8 micro batches of 32 layers, 0.1 s each and more.
+    assert!(value["results"]["steps"][0]["kernels_us"].as_f64().unwrap() > 8.0 * 32.0 * 1e5, "{value}");
+    fs::write(dir.path().join("k.toml"), format!("{kernel}{kernel}")).unwrap();
+    fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "stands twice"]);
+}
+
+#[test]
+fn experts_and_segments_in_a_rack() {
+    let toml = "system = \"nvl72-gb200\"\nnodes = 36\n[[workload]]\nkind = \"step\"\nmodel = \"qwen3-235b-a22b\"\nranks = 128\n\
+                pp = 2\nep = 64\nzero = 1\nrecompute = \"full\"\nglobal_batch = 128\nplacement = { segment = 64 }\n";
+    let ran = run(toml, "check", &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.contains("in a scale-up domain, 16 nodes  all-to-all"), "{ran:?}");
+    // Without segments the second stage begins in the first rack.
+    let ran = run(&toml.replace("segment = 64", "segment = 72"), "check", &["--format", "json"]).json();
+    let rows = ran["results"]["steps"][0]["messages"].as_array().unwrap().clone();
+    let experts = rows.iter().find(|m| m["group"] == "ep").unwrap();
+    assert!(experts["domains"].as_u64() >= Some(1), "{experts}");
+    run(&toml.replace("segment = 64", "segment = 30"), "check", &[])
+        .fails(2, &["E120", "near: segment = 24, 28, 32 or 36"]);
+    run(&toml.replace("ep = 64", "ep = 48"), "check", &[]).fails(2, &["`experts % ep = 0`", "near: ep = "]);
+}
