@@ -2,6 +2,8 @@
 //!
 //! To add one, add a line here; `fabricsim explain CODE`, SARIF rules and completions follow.
 
+mod step;
+
 use core::fmt;
 
 use super::Severity;
@@ -18,7 +20,7 @@ pub struct Entry {
 }
 
 macro_rules! codes {
-    ($($name:ident = $id:literal, $title:literal, $page:literal;)*) => {
+    ($($name:ident = $id:literal, $title:literal, $page:expr;)*) => {
         /// The kind of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
@@ -197,25 +199,9 @@ plain number is a rank: rank 9 on nodes with 8 GPUs is `node1.gpu1`.
     UnknownModel = "E023", "an unknown part in the catalogue",
 "A GPU, NIC, switch or CPU model of that name is not in the catalogue. `fabricsim catalog` lists what is.";
 
-    UnknownTransformer = "E024", "an unknown model of a step",
-"`model` of a step names no transformer of the catalogue. The message lists those that there are, with the nearest. Any other is
-given by its dimensions:
+    UnknownTransformer = "E024", "an unknown model of a step", step::UNKNOWN_MODEL;
 
-    [[workload]]
-    kind = \"step\"
-    model = { layers = 32, hidden = 4096, heads = 32, kv_heads = 8, ffn = 14336, gated = true, vocab = 128256 }
-
-docs/workloads.md says what each dimension does.";
-
-    NoKernelRates = "E025", "no rates of kernels for a GPU",
-"A step needs to know how fast kernels run on the system's GPU, and nothing is known of it. Take the rates of another one, scaled,
-or measured times of your own kernels:
-
-    [workload.compute]
-    gpu = \"h100-sxm\"
-    efficiency = 0.6            # all rates times this
-
-`sim-workload/data/compute.toml` has the GPUs that are known, each rate with its source.";
+    NoKernelRates = "E025", "no rates of kernels for a GPU", step::NO_KERNEL_RATES;
 
     Exclusive = "E030", "keys that exclude each other",
 "Two keys say the same thing in different ways, so only one can be given:
@@ -433,29 +419,9 @@ as data do and switches may drop data (a lossy class, or a watchdog of pauses), 
     rate_control = \"receiver\"
     control_class = \"express\"     # the default";
 
-    BadSizes = "E120", "sizes of a step that cannot be",
-"The sizes of a parallelism break a relation: between each other, with the model, with the schedule of the pipeline, or with the
-cluster. The message has the relation and the values, and the nearest that would do. All that fail are told at once.
+    BadSizes = "E120", "sizes of a step that cannot be", step::BAD_SIZES;
 
-    error[E120]: `kv_heads % tp = 0 or tp % kv_heads = 0` does not hold
-      help: near: tp = 4 or 8
-
-docs/workloads.md lists the relations.";
-
-    DoesNotFit = "E121", "a step does not fit into memory",
-"The fullest rank of a step needs more memory than a GPU has to fill: weights, gradients, states of the optimizer, activations of as
-many micro batches as the schedule keeps in flight, logits, buffers. The message has the parts, and which changes of one or two sizes
-would fit at the same number of GPUs.
-
-    [[workload]]
-    recompute = \"full\"         # activations of a layer's input only
-    zero = 1                   # states of the optimizer divided over data-parallel ranks
-
-    [workload.memory]
-    usable = 0.95              # nine tenths, if this is not said
-    buffers = \"1 GB\"
-
-`memory_check = false` turns it into the warning W120 and plays the step.";
+    DoesNotFit = "E121", "a step does not fit into memory", step::DOES_NOT_FIT;
 
     BothDirections = "W003", "looks like the sum of both directions",
 "Rates are per direction. Data sheets give NVLink as the sum of both: NVLink 4 is sold as 900 GB/s and carries 450 GB/s
@@ -624,10 +590,7 @@ senders down enough. With DCQCN's paper values and marks (5 to 200 KB, 1 %) that
 port on (docs/models.md has the fixed point); other values, marks and rates have another number, and messages that end before the
 control has settled count as well. What remains is pausing or dropping.";
 
-    WouldNotFit = "W120", "a step that would not fit into memory",
-"As E121, where the scenario says `memory_check = false`: the step is played as if there were memory enough.";
+    WouldNotFit = "W120", "a step that would not fit into memory", step::WOULD_NOT_FIT;
 
-    LeavesScaleUp = "W121", "tensor parallelism over NICs",
-"A group of tensor parallelism has ranks in several scale-up domains, so that the messages of every layer go over NICs, which are a
-tenth as fast or less. It is played as it is. Put `tp` first in `order`, or make it a divisor of the GPUs of a domain.";
+    LeavesScaleUp = "W121", "tensor parallelism over NICs", step::LEAVES_SCALE_UP;
 }

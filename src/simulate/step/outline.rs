@@ -122,22 +122,17 @@ impl Step {
                 |(m, n): &(Message, u64)| u128::from(m.wire_bytes(m.group.size(&self.sizes)).get()) * u128::from(*n);
             list.iter().map(wire).sum()
         };
-        let mut most: Option<(u128, u64, Vec<(Message, u64)>)> = None;
-        for stage in 0..self.sizes.pipeline {
-            let list = messages::of_stage(&job, stage);
-            let bytes = sent(&list);
-            if most.as_ref().is_none_or(|(known, ..)| bytes > *known) {
-                most = Some((bytes, stage, list));
-            }
-        }
-        let (Some((_, stage, list)), Some(ranks)) = (most, self.ranks()) else { return (0, Vec::new()) };
+        let all = (0..self.sizes.pipeline).map(|stage| (stage, messages::of_stage(&job, stage)));
+        // The first of equals.
+        let most = all.rev().max_by_key(|(_, list)| sent(list));
+        let (Some((stage, list)), Some(ranks)) = (most, self.ranks()) else { return (0, Vec::new()) };
         let first = (0..ranks.len()).find(|rank| ranks.coordinates(*rank).stage == stage).unwrap_or(0);
         (stage, self.by_group(&list, &ranks, first))
     }
 
     fn by_group(&self, list: &[(Message, u64)], ranks: &Ranks, rank: u64) -> Vec<StepMessages> {
-        let mut rows: BTreeMap<(Group, messages::Operation), (StepMessages, Vec<&'static str>, Vec<Overlap>)> =
-            BTreeMap::new();
+        type Row = (StepMessages, Vec<&'static str>, Vec<Overlap>);
+        let mut rows: BTreeMap<(Group, messages::Operation), Row> = BTreeMap::new();
         for (message, count) in list {
             let size = message.group.size(&self.sizes);
             let (row, names, beside) = rows.entry((message.group, message.operation)).or_insert_with(|| {
@@ -164,7 +159,7 @@ impl Step {
                 beside.push(message.overlap);
             }
         }
-        let finish = |(row, names, beside): (StepMessages, Vec<&'static str>, Vec<Overlap>)| {
+        let finish = |(row, names, beside): Row| {
             let words: Vec<&str> = beside.iter().map(|o| words(*o)).collect();
             StepMessages { names: names.join(", "), beside: words.join("; "), ..row }
         };
