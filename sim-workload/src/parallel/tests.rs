@@ -192,7 +192,12 @@ fn faults_name_the_relation_and_what_would_do() {
     let text = messages(m, &SizesSpec { global_batch: 4 * 12, ..base.clone() });
     assert!(text[0].contains("m % pp = 0"), "{text:?}");
     let text = messages(m, &SizesSpec { sequence: 8190, ..base.clone() });
-    assert_eq!(text, ["`seq % (2 · cp · tp) = 0` does not hold: seq = 8190, cp = 2, tp = 8; near: seq = 8160 or 8192"]);
+    assert_eq!(
+        text,
+        [
+            "`sequence % (2 · cp · tp) = 0` does not hold: sequence = 8190, cp = 2, tp = 8; near: sequence = 8160 or 8192"
+        ]
+    );
     let text = messages(m, &SizesSpec { expert: 2, ..base.clone() });
     assert!(text[0].starts_with("expert parallelism needs a model with experts"), "{text:?}");
     let ulysses = SizesSpec { context_kind: ContextKind::AllToAll, context: 3, gpus: 768, ..base.clone() };
