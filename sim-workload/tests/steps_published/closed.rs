@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sim_core::units::{Span, Time};
+use sim_core::units::{Bytes, Span, Time};
 use sim_workload::compute::{Figures, LayerTimes, Machine};
 use sim_workload::messages::{self, Message, Operation, Overlap as May, Phase, Place};
 use sim_workload::model::LayerKind;
@@ -19,7 +19,7 @@ use crate::mapping::Case;
 pub(crate) struct Parts {
     pub(crate) total: f64,
     pub(crate) compute: f64,
-    pub(crate) exposed: BTreeMap<&'static str, f64>,
+    pub(crate) exposed: BTreeMap<String, f64>,
     pub(crate) bubble: f64,
     pub(crate) optimizer: f64,
 }
@@ -70,34 +70,51 @@ fn slowest(n: u64) -> f64 {
     (GPU_SIGMA * largest).exp()
 }
 
-struct Closed<'a> {
+/// Messages by closed forms.
+pub(crate) struct Closed<'a> {
     case: &'a Case,
     machine: Machine,
     spreads: BTreeMap<Group, (u64, u64, u64)>,
 }
 
-impl Closed<'_> {
+impl<'a> Closed<'a> {
+    pub(crate) fn new(case: &'a Case, fit: Fit) -> Self {
+        Self { case, machine: machine(case, fit), spreads: BTreeMap::new() }
+    }
+
     /// Ranks of a group, most of them in a domain, and domains.
     fn spread(&mut self, group: Group) -> (u64, u64, u64) {
         let case = self.case;
         *self.spreads.entry(group).or_insert_with(|| {
-            let spread = case.placement.spread(&case.ranks.group(group, 0));
-            (spread.ranks, spread.most_in_domain, spread.domains)
+            let members = case.ranks.group(group, 0);
+            let spread = case.placement.spread(&members);
+            let domains = if group == Group::Pipeline {
+                // It is neighbours that send.
+                1 + u64::from(members.windows(2).any(|pair| case.placement.spread(pair).domains > 1))
+            } else {
+                spread.domains
+            };
+            (spread.ranks, spread.most_in_domain, domains)
         })
     }
 
+    /// Whether messages of a group leave the scale-up network.
+    pub(crate) fn leaves(&mut self, group: Group) -> bool {
+        self.spread(group).2 > 1
+    }
+
     /// The time of a call alone.
-    fn call(&mut self, message: &Message) -> f64 {
-        let (n, k, domains) = self.spread(message.group);
+    pub(crate) fn call(&mut self, operation: Operation, size: Bytes, group: Group) -> f64 {
+        let (n, k, domains) = self.spread(group);
         if n <= 1 {
             return 0.0;
         }
         let (up, up_step) = self.case.cluster.up;
         let (out, out_step) = self.case.cluster.out;
         let (up, out) = (up.get() as f64, out.get() as f64);
-        let bytes = message.bytes.get() as f64;
+        let bytes = size.get() as f64;
         let call = CALL_US * 1e-6;
-        match message.operation {
+        match operation {
             Operation::Send => {
                 let (rate, step) = if domains > 1 { (out, out_step) } else { (up, up_step) };
                 call + step.as_secs() + bytes / rate
@@ -108,16 +125,20 @@ impl Closed<'_> {
                 let outside = each * (n - k) as f64 / out;
                 call + up_step.as_secs() + if domains > 1 { out_step.as_secs() } else { 0.0 } + inside.max(outside)
             }
-            _ => {
+            Operation::AllReduce | Operation::AllGather | Operation::ReduceScatter => {
                 let rate = if domains > 1 { (out * k as f64).min(up) } else { up };
-                let wire = message.wire_bytes(n).get() as f64;
-                let rounds = if message.operation == Operation::AllReduce { 2.0 } else { 1.0 };
+                let rounds = if operation == Operation::AllReduce { 2.0 } else { 1.0 };
+                let wire = rounds * bytes * (n - 1) as f64 / n as f64;
                 // A ring's hops; trees take a logarithm of them for small messages.
                 let ring = (n - domains) as f64 * up_step.as_secs() + (domains - 1) as f64 * out_step.as_secs();
                 let tree = (n as f64).log2().ceil() * 2.0 * out_step.as_secs().max(up_step.as_secs());
                 call + wire / rate + rounds * ring.min(if bytes < 1e6 { tree } else { f64::INFINITY })
             }
         }
+    }
+
+    fn message(&mut self, message: &Message) -> f64 {
+        self.call(message.operation, message.bytes, message.group)
     }
 
     /// The kernel that a message is at.
@@ -130,7 +151,7 @@ impl Closed<'_> {
 
     /// What of a message inside a layer is not hidden, and what cutting the product beside it adds.
     fn exposed(&mut self, kernels: &[Kernel], message: &Message) -> f64 {
-        let time = self.call(message);
+        let time = self.message(message);
         let (overlap, width) = (self.case.overlap, self.case.widths.activation);
         let lost = Figures::builtin().overlap.scale_up as f64 / 1e6;
         let Some(kernel) = Self::at(kernels, message) else { return time };
@@ -192,7 +213,7 @@ impl Closed<'_> {
             if of != kind || !(message.overlap == May::PreviousUnit || message.place == Place::Gradients) {
                 continue;
             }
-            let time = self.call(message);
+            let time = self.message(message);
             if message.phase == Phase::Forward { gathers += time } else { returns += time }
         }
         let (_, _, domains) = self.spread(Group::Shard);
@@ -228,7 +249,7 @@ fn span(seconds: f64) -> Span {
 /// The step.
 pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
     let (job, sizes) = (case.job(), &case.sizes);
-    let mut closed = Closed { case, machine: machine(case, fit), spreads: BTreeMap::new() };
+    let mut closed = Closed::new(case, fit);
     let mut parts = Parts::default();
     let mut of = Vec::new();
     let chunks = sizes.virtual_stages;
@@ -258,9 +279,9 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
                 backward += b.total() + *ub;
                 if stage == 0 {
                     for (group, time) in f.0.iter().chain(&b.0) {
-                        *parts.exposed.entry(group.name()).or_default() += time * sizes.micros() as f64;
+                        *parts.exposed.entry(group.name().to_owned()).or_default() += time * sizes.micros() as f64;
                     }
-                    *parts.exposed.entry("shard").or_default() += (*uf + *ub) * sizes.micros() as f64;
+                    *parts.exposed.entry("shard".to_owned()).or_default() += (*uf + *ub) * sizes.micros() as f64;
                 }
             }
             // Embedding and head.
@@ -273,7 +294,7 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
                 }
                 let first = message.name.contains("embedding");
                 if first == (chunk == 0) && (first || chunk + 1 == chunks) {
-                    let time = closed.call(message) * message.count as f64;
+                    let time = closed.message(message) * message.count as f64;
                     if message.phase == Phase::Forward { forward += time } else { backward += time }
                 }
             }
@@ -285,11 +306,7 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
         .find(|(m, _)| m.operation == Operation::Send && m.group == Group::Pipeline);
     let mut transfer = 0.0;
     if let Some((message, _)) = boundary {
-        // A neighbour in the pipeline, not the whole group, says whether it leaves the domain.
-        let line = case.ranks.group(Group::Pipeline, 0);
-        let leaves = line.windows(2).any(|pair| case.placement.spread(pair).domains > 1);
-        let (rate, step) = if leaves { case.cluster.out } else { case.cluster.up };
-        transfer = message.bytes.get() as f64 / rate.get() as f64 + step.as_secs() + CALL_US * 1e-6;
+        transfer = closed.message(&message);
     }
     if !case.overlap.pipeline {
         for times in &mut of {
@@ -312,10 +329,10 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
         .fold(0.0, f64::max);
     let mut agreed = 0.0;
     for (message, n) in messages::of_stage(&job, 0).iter().filter(|(m, _)| m.phase == Phase::Update) {
-        agreed += closed.call(message) * *n as f64;
+        agreed += closed.message(message) * *n as f64;
     }
-    *parts.exposed.entry("dp").or_default() += reduced + gathered;
-    *parts.exposed.entry("update").or_default() += agreed;
+    *parts.exposed.entry("dp".to_owned()).or_default() += reduced + gathered;
+    *parts.exposed.entry("update".to_owned()).or_default() += agreed;
     parts.optimizer = update;
     parts.total = end + reduced + agreed + update + gathered;
     parts
@@ -338,8 +355,8 @@ fn data(closed: &mut Closed<'_>, timeline: &Timeline, times: &ChunkTimes, end: f
         let mut gather = 0.0;
         for (message, n) in &list {
             match (message.phase, message.place) {
-                (Phase::LastBackward, _) => reduce += closed.call(message) * *n as f64,
-                (Phase::FirstForward, _) => gather += closed.call(message) * *n as f64,
+                (Phase::LastBackward, _) => reduce += closed.message(message) * *n as f64,
+                (Phase::FirstForward, _) => gather += closed.message(message) * *n as f64,
                 _ => {}
             }
         }

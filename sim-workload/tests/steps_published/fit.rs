@@ -1,6 +1,7 @@
 //! One number a group of rows, fitted on those with the fewest GPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use crate::closed::{Fit, Parts};
 use crate::mapping::Case;
@@ -27,35 +28,77 @@ impl Scored {
         self.plain / self.case.seconds - 1.0
     }
 
+    /// In a word.
+    pub(crate) fn standing(&self) -> &'static str {
+        match (self.case.contradicts, self.inside) {
+            (true, _) => "not judged",
+            (_, true) => "fit",
+            _ => "",
+        }
+    }
+
     /// Whether the row is held against a fit that it had no part in.
     pub(crate) fn proves(&self) -> bool {
         !self.inside && !self.case.contradicts
     }
 }
 
-/// Fits and scores all cases by `step`.
-pub(crate) fn score(cases: Vec<Case>, step: &dyn Fn(&Case, Fit) -> Parts) -> Vec<Scored> {
-    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (i, case) in cases.iter().enumerate() {
-        groups.entry(case.group()).or_default().push(i);
-    }
-    let mut fits: BTreeMap<String, (Fit, u64)> = BTreeMap::new();
-    for (group, members) in &groups {
-        let usable = || members.iter().map(|i| &cases[*i]).filter(|c| !c.contradicts);
-        let fewest = usable().map(|c| c.row.gpus).min().unwrap_or(0);
-        let base: Vec<&Case> = usable().filter(|c| c.row.gpus == fewest).collect();
-        fits.insert(group.clone(), (efficiency(&base, step), fewest));
-    }
+/// The rows of a case's group that its number is fitted on: those with the fewest GPUs.
+fn base<'a>(cases: &'a [Case], group: &str) -> (u64, Vec<&'a Case>) {
+    let usable = || cases.iter().filter(|c| !c.contradicts && c.group() == group);
+    let fewest = usable().map(|c| c.row.gpus).min().unwrap_or(0);
+    (fewest, usable().filter(|c| c.row.gpus == fewest).collect())
+}
+
+/// Scores all cases, whose predictions without and with the fit of their group `predict` gives.
+pub(crate) fn score(cases: Vec<Case>, predict: &dyn Fn(&Case) -> (f64, Fit, Parts)) -> Vec<Scored> {
+    let fewest: Vec<u64> = cases.iter().map(|c| base(&cases, &c.group()).0).collect();
     cases
         .into_iter()
-        .map(|case| {
-            let group = case.group();
-            let (fit, fewest) = fits[&group];
+        .zip(fewest)
+        .map(|(case, fewest)| {
+            let (plain, fit, parts) = predict(&case);
             let inside = case.row.gpus == fewest && !case.contradicts;
-            let parts = step(&case, fit);
-            Scored { plain: step(&case, Fit::NONE).total, fitted: parts.total, parts, inside, fit, case }
+            Scored { plain, fitted: parts.total, parts, inside, fit, case }
         })
         .collect()
+}
+
+/// The fit of each group by `step`.
+pub(crate) fn fits(cases: &[Case], step: &(dyn Fn(&Case, Fit) -> Parts + Sync)) -> BTreeMap<String, Fit> {
+    let groups: BTreeSet<String> = cases.iter().map(Case::group).collect();
+    let fit = |group: String| {
+        let rows = base(cases, &group).1;
+        let fit = efficiency(&rows, step);
+        (group, fit)
+    };
+    side_by_side(groups.into_iter().collect(), &fit).into_iter().collect()
+}
+
+/// Maps with two threads, in order.
+pub(crate) fn side_by_side<T: Send, U: Send>(list: Vec<T>, map: &(dyn Fn(T) -> U + Sync)) -> Vec<U> {
+    let work: Mutex<Vec<(usize, T)>> = Mutex::new(list.into_iter().enumerate().rev().collect());
+    let done: Mutex<Vec<(usize, U)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = work.lock().expect("no thread panics with the list").pop();
+                    let Some((i, item)) = next else { break };
+                    let out = map(item);
+                    done.lock().expect("no thread panics with the list").push((i, out));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no thread panics with the list");
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, out)| out).collect()
+}
+
+/// The mean logarithmic error of rows.
+fn bias(rows: &[&Case], step: &dyn Fn(&Case) -> f64) -> f64 {
+    rows.iter().map(|c| (step(c) / c.seconds).ln()).sum::<f64>() / rows.len().max(1) as f64
 }
 
 /// The efficiency at which the rows' mean logarithmic error is nothing.
@@ -63,17 +106,22 @@ fn efficiency(rows: &[&Case], step: &dyn Fn(&Case, Fit) -> Parts) -> Fit {
     if rows.is_empty() {
         return Fit::NONE;
     }
-    let error = |efficiency: f64| -> f64 {
-        let fit = Fit { efficiency };
-        rows.iter().map(|c| (step(c, fit).total / c.seconds).ln()).sum::<f64>() / rows.len() as f64
-    };
-    let (mut low, mut high) = (0.05, 4.0);
-    for _ in 0..24 {
-        let middle: f64 = f64::sqrt(low * high);
-        if error(middle) > 0.0 { low = middle } else { high = middle }
+    let error = |efficiency: f64| bias(rows, &|c| step(c, Fit { efficiency }).total);
+    // Secant steps in the logarithm: the error falls by nearly as much as that rises.
+    let (mut at, mut last, mut slope) = (0.0_f64, error(1.0), -1.0_f64);
+    for _ in 0..8 {
+        let next = (at - last / slope).clamp(-3.0, 1.5);
+        let found = error(next.exp());
+        if (next - at).abs() > 1e-6 {
+            slope = ((found - last) / (next - at)).clamp(-2.0, -0.1);
+        }
+        (at, last) = (next, found);
+        if last.abs() < 2e-4 {
+            break;
+        }
     }
     // Three digits are more than there is to know.
-    Fit { efficiency: (f64::sqrt(low * high) * 1e3).round() / 1e3 }
+    Fit { efficiency: (at.exp() * 1e3).round() / 1e3 }
 }
 
 /// The median; `None` of nothing.

@@ -7,12 +7,17 @@ mod closed;
 mod cluster;
 mod fit;
 mod mapping;
+mod played;
 mod report;
+mod results;
 mod rows;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use closed::{Fit, Parts};
+use fit::Scored;
 use mapping::Case;
 use rows::Row;
 
@@ -48,32 +53,42 @@ fn page(name: &str, tables: &str) {
     }
 }
 
+/// Prints rows if ROWS is set, those of families that have FAMILY in their names.
+fn shown(scored: &[Scored]) -> bool {
+    if std::env::var_os("ROWS").is_none() {
+        return false;
+    }
+    let only = std::env::var("FAMILY").unwrap_or_default();
+    for s in scored.iter().filter(|s| s.case.row.family.contains(&only)) {
+        println!(
+            "{:44} {:.3} {:64} {:5} {} {:9.3} {:+6.1} {:+6.1} {}",
+            s.case.group(),
+            s.fit.efficiency,
+            s.case.row.name,
+            s.case.row.gpus,
+            s.case.row.grade,
+            s.case.seconds,
+            s.plain_error() * 100.0,
+            s.error() * 100.0,
+            s.standing()
+        );
+    }
+    true
+}
+
+/// All cases with what is stored of them.
+fn stored() -> Vec<Scored> {
+    let stored = results::stored();
+    fit::score(cases().0, &|case| {
+        let entry = results::of(&stored, case);
+        (entry.plain(), entry.fit(), entry.parts())
+    })
+}
+
 #[test]
 fn published_steps() {
-    let (cases, unwritten) = cases();
-    let scored = fit::score(cases, &closed::step);
-    if std::env::var_os("ROWS").is_some() {
-        let only = std::env::var("FAMILY").unwrap_or_default();
-        for s in scored.iter().filter(|s| s.case.row.family.contains(&only)) {
-            println!(
-                "{:44} {:.3} {:64} {:5} {} {:9.3} {:+6.1} {:+6.1} {}",
-                s.case.group(),
-                s.fit.efficiency,
-                s.case.row.name,
-                s.case.row.gpus,
-                s.case.row.grade,
-                s.case.seconds,
-                s.plain_error() * 100.0,
-                s.error() * 100.0,
-                if s.inside {
-                    "fit"
-                } else if s.case.contradicts {
-                    "not judged"
-                } else {
-                    ""
-                }
-            );
-        }
+    let scored = stored();
+    if shown(&scored) {
         return;
     }
     let figures = report::figures(&scored);
@@ -88,8 +103,78 @@ fn published_steps() {
         );
     }
     accepted::check_reasons();
-    page("steps-accuracy.md", &report::page(&scored, &unwritten));
+    page("steps-accuracy.md", &report::page(&scored, &cases().1));
     page("steps-accuracy-rows.md", &report::rows_page(&scored));
+}
+
+/// Short steps come to what is stored; and what is stored as fitted is fitted on the rows with the fewest GPUs.
+#[test]
+fn short_rows_are_played() {
+    let stored = results::stored();
+    let short: Vec<Case> = cases().0.into_iter().filter(|case| results::of(&stored, case).is_short()).collect();
+    assert!(short.len() > 50, "{}", short.len());
+    let played = fit::side_by_side(short, &|case| {
+        let entry = results::of(&stored, &case);
+        let parts = played::step(&case, entry.fit());
+        (format!("{} {}", case.row.family, case.row.name), parts.total, entry.parts().total)
+    });
+    for (name, now, then) in played {
+        assert!((now / then - 1.0).abs() < 1e-4, "{name}: {now} s, {then} s is stored: play all rows anew");
+    }
+    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for s in self::stored().iter().filter(|s| s.inside) {
+        groups.entry(s.case.group()).or_default().push((s.fitted / s.case.seconds).ln());
+    }
+    for (group, errors) in groups {
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        assert!(mean.abs() < 2e-3, "{group}: {mean}");
+    }
+}
+
+/// Plays all rows: some minutes. With UPDATE_DOCS=1 it stores what they came to.
+#[test]
+#[ignore = "minutes: long steps are played"]
+fn all_rows_are_played() {
+    let fits = fit::fits(&cases().0, &played::step);
+    // Rows of one configuration (releases of one software, submitters) are played once.
+    let key = |case: &Case| {
+        let row = &case.row;
+        format!(
+            "{:?} {} {:?} {:?} {:?} {:?} {:?}",
+            row.shape(),
+            row.model,
+            case.number,
+            case.cluster,
+            case.overlap,
+            case.choices,
+            case.widths
+        )
+    };
+    let mut different: BTreeMap<(String, u64), (Case, Fit)> = BTreeMap::new();
+    for case in cases().0 {
+        for fit in [Fit::NONE, fits[&case.group()]] {
+            let key =
+                (format!("{} {:?} {:?}", key(&case), case.guesses, case.row.family), (fit.efficiency * 1e3) as u64);
+            different.entry(key).or_insert_with(|| (case.clone(), fit));
+        }
+    }
+    let played = fit::side_by_side(different.into_iter().collect(), &|(key, (case, fit))| {
+        let clock = std::time::Instant::now();
+        let parts = played::step(&case, fit);
+        (key, (parts, clock.elapsed().as_secs_f64()))
+    });
+    let played: BTreeMap<(String, u64), (Parts, f64)> = played.into_iter().collect();
+    let find = |case: &Case, fit: Fit| {
+        &played[&(format!("{} {:?} {:?}", key(case), case.guesses, case.row.family), (fit.efficiency * 1e3) as u64)]
+    };
+    let scored = fit::score(cases().0, &|case| {
+        let fit = fits[&case.group()];
+        (find(case, Fit::NONE).0.total, fit, find(case, fit).0.clone())
+    });
+    shown(&scored);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        results::write(&scored, |s| find(&s.case, s.fit).1 < 0.15);
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) const RULES: &[(char, &str)] = &[
 ];
 
 /// A row that can be played.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) row: Row,
     /// The published time, or what the published figure comes to.
@@ -52,6 +52,7 @@ pub(crate) struct Case {
     pub(crate) graph: bool,
     pub(crate) cluster: Cluster,
     pub(crate) placement: Placement,
+    pub(crate) order: Order,
     pub(crate) ranks: Ranks,
     pub(crate) guesses: BTreeSet<char>,
     /// The published time is below what kernels alone take at the best rates: the row can't be as it is stated.
@@ -79,7 +80,11 @@ impl Case {
             "mlperf-gpt3" => " v4.1",
             _ => "",
         };
-        let numbers = if self.number == Number::Fp4 { " fp4" } else { "" };
+        let numbers = match self.row.number.as_deref() {
+            Some("fp4" | "nvfp4") => " fp4",
+            Some("fp8-rowwise") => " rowwise",
+            _ => "",
+        };
         format!("{family} {gpu}{software}{numbers}")
     }
 }
@@ -289,6 +294,7 @@ pub(crate) fn case(row: &Row) -> Result<Case, String> {
         graph: row.graph.unwrap_or(false),
         cluster,
         placement,
+        order,
         ranks,
         guesses,
         contradicts: false,

@@ -172,13 +172,7 @@ pub(crate) fn rows_page(scored: &[Scored]) -> String {
         writeln!(w, "|---|---|---:|---|---:|---:|---:|---|---:|---:|---:|---|---|").unwrap();
         for s in rows {
             let c = &s.case;
-            let how = if c.contradicts {
-                "not judged"
-            } else if s.inside {
-                "fit"
-            } else {
-                ""
-            };
+            let how = s.standing();
             let share = |v: f64| format!("{:.0} %", v / s.parts.total * 100.0);
             let exposed: Vec<String> = s
                 .parts

@@ -1,0 +1,145 @@
+//! The time of a step by the player: what ranks do in streams, calls that take what they take alone by [`Closed`]'s forms.
+//!
+//! Without contention all replicas are alike: one is played, and its calls take what they take among all. Micro batches beyond those
+//! that fill the pipeline add the same time each: a step of many is two of few, and their difference for each further one.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use sim_core::units::{Span, Time};
+use sim_workload::compute::Figures;
+use sim_workload::job::Job;
+use sim_workload::parallel::{Ranks, Sizes};
+use sim_workload::step::carrier::{Carrier, CarryError, End, Start};
+use sim_workload::step::make;
+use sim_workload::step::outcome::Outcome;
+use sim_workload::step::plan::{Call, Plan};
+use sim_workload::step::play::{Options, Player, play};
+
+use crate::closed::{Closed, Fit, Parts, machine};
+use crate::mapping::Case;
+
+/// Calls that take so long, whatever else is under way.
+struct Alone {
+    spans: Vec<Span>,
+    sizes: Vec<u32>,
+    ends: BTreeMap<Time, Vec<End>>,
+}
+
+impl Carrier for Alone {
+    fn start(&mut self, starts: &[Start], at: Time) -> Result<(), CarryError> {
+        for start in starts {
+            let end = at + self.spans[start.call as usize];
+            let members = 0..self.sizes[start.communicator as usize];
+            let list = self.ends.entry(end).or_default();
+            list.extend(members.map(|member| End { at: end, token: start.token, member }));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, until: Time) -> Result<Option<Time>, CarryError> {
+        Ok(self.ends.keys().next().copied().filter(|at| *at <= until))
+    }
+
+    fn take(&mut self, out: &mut Vec<End>) {
+        if let Some((_, mut ends)) = self.ends.pop_first() {
+            ends.sort_unstable_by_key(|e| (e.token, e.member));
+            out.append(&mut ends);
+        }
+    }
+}
+
+/// One replica, and as many more as experts are spread over.
+fn replica(sizes: &Sizes) -> Sizes {
+    let mut one = sizes.clone();
+    let ranks = sizes.tensor * sizes.context;
+    let experts = sizes.expert * sizes.expert_tensor;
+    one.data = (1..=sizes.data)
+        .find(|d| (ranks * d).is_multiple_of(experts) && sizes.data.is_multiple_of(*d))
+        .unwrap_or(sizes.data);
+    one.gpus = ranks * one.data * sizes.pipeline;
+    one.shard = one.data * sizes.context;
+    one
+}
+
+/// Micro batches that are played: enough to fill the pipeline, and one round more.
+pub(crate) fn played_micros(sizes: &Sizes) -> Vec<u64> {
+    let (m, p) = (sizes.micros(), sizes.pipeline);
+    let few = if p == 1 { 2 } else { 3 * p };
+    let more = few + if p == 1 { 1 } else { p };
+    if m > more { vec![few, more] } else { vec![m] }
+}
+
+/// The sizes with so many micro batches.
+pub(crate) fn with_micros(sizes: &Sizes, micros: u64) -> Sizes {
+    let mut out = sizes.clone();
+    out.global_batch = micros * sizes.data * sizes.micro_batch;
+    out
+}
+
+pub(crate) fn plan_of(case: &Case, sizes: &Sizes, fit: Fit) -> Plan {
+    let job = Job { sizes, ..case.job() };
+    make::plan(&job, &machine(case, fit), &case.overlap)
+}
+
+/// Where time went, of the first rank.
+pub(crate) fn parts(outcome: &Outcome) -> Parts {
+    let of = &outcome.ranks[0];
+    let mut exposed: BTreeMap<String, f64> = BTreeMap::new();
+    for (group, span) in &of.exposed {
+        *exposed.entry(group.name().to_owned()).or_default() += span.as_secs();
+    }
+    Parts {
+        total: outcome.end.since(Time::ZERO).as_secs(),
+        compute: of.compute.as_secs(),
+        exposed,
+        bubble: of.bubble.as_secs() + of.straggler.as_secs(),
+        optimizer: of.optimizer.as_secs(),
+    }
+}
+
+/// What `more` is beyond `few`, `times` times, on top of `more`.
+pub(crate) fn onward(few: &Parts, more: Parts, times: f64) -> Parts {
+    let on = |a: f64, b: f64| b + (b - a) * times;
+    let mut out = more;
+    out.total = on(few.total, out.total);
+    out.compute = on(few.compute, out.compute);
+    out.bubble = on(few.bubble, out.bubble);
+    out.optimizer = on(few.optimizer, out.optimizer);
+    for (name, value) in &mut out.exposed {
+        *value = on(few.exposed.get(name).copied().unwrap_or(0.0), *value);
+    }
+    out
+}
+
+/// The step from plays of so many micro batches each.
+pub(crate) fn from_plays(sizes: &Sizes, play: impl Fn(&Sizes) -> Parts) -> Parts {
+    match *played_micros(sizes) {
+        [few, more] => {
+            let first = play(&with_micros(sizes, few));
+            let second = play(&with_micros(sizes, more));
+            onward(&first, second, (sizes.micros() - more) as f64 / (more - few) as f64)
+        }
+        _ => play(sizes),
+    }
+}
+
+/// The step.
+pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
+    let one = replica(&case.sizes);
+    let ranks = Ranks::new(&case.order, &one).unwrap_or_else(|e| panic!("{}: {e}", case.row.name));
+    let closed = RefCell::new(Closed::new(case, fit));
+    from_plays(&case.sizes, |sizes| {
+        let plan = plan_of(case, sizes, fit);
+        let alone = |call: &Call| {
+            let seconds = closed.borrow_mut().call(call.operation, call.bytes, call.group);
+            Span::from_us_f64(seconds * 1e6).max(Span::from_ps(1))
+        };
+        let spans = plan.calls.iter().map(alone).collect();
+        let options = Options { slowdown: Some(Figures::builtin().overlap), ..Options::default() };
+        let player = Player::new(&plan, &ranks, &options, |c| closed.borrow_mut().leaves(c.group));
+        let sizes = player.communicators().iter().map(|c| c.ranks.len() as u32).collect();
+        let mut carrier = Alone { spans, sizes, ends: BTreeMap::new() };
+        parts(&play(player, &mut carrier, &|| false).unwrap_or_else(|e| panic!("{}: {e}", case.row.name)))
+    })
+}
