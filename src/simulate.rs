@@ -313,6 +313,7 @@ impl World<'_> {
             interrupt: self.options.interrupt.clone(),
             play_all: self.options.play_all,
             one_program: false,
+            open: false,
         }
     }
 

@@ -29,7 +29,7 @@ pub enum Forwarding {
 }
 
 /// One direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LinkSpec {
     /// Net data rate of this direction, before packet headers.
     pub rate: Rate,

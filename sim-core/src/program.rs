@@ -16,7 +16,7 @@ use crate::units::{Bytes, PsPerByte, Span};
 pub type Slice = Range<u32>;
 
 /// Where the messages of a flow go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sink {
     /// A receive end: each message (or its last missing part) wakes the lane that waits there.
     Receiver(u32),
@@ -27,7 +27,7 @@ pub enum Sink {
 }
 
 /// One queue pair: one path, one rate state, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// Its links in order, a range of [`Program::routes`]; not empty.
     pub route: Slice,
@@ -44,7 +44,7 @@ pub struct Flow {
 
 /// How far apart the messages of a sender begin, where what drives it (posts a message, waits for its completion and looks for
 /// the next) and not the wire sets the pace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spacing {
     /// Only messages of more bytes than this keep the next one waiting.
     pub above: Bytes,
@@ -60,7 +60,7 @@ impl Spacing {
 }
 
 /// How a slot comes back to the sender when the consuming operation has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Credit {
     /// A counter in memory: after this much time.
     After(Span),
@@ -76,7 +76,7 @@ pub enum Credit {
 }
 
 /// A connection: `senders` send ends and `receivers` receive ends share `slots` slots.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conn {
     /// Its send ends, a range of [`Program::senders`]; a message is complete when every one has sent its part.
     pub senders: Slice,
@@ -89,7 +89,7 @@ pub struct Conn {
 }
 
 /// One sender of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sender {
     /// Its flows, a range of [`Program::flows`]; empty where the sender only signals a lane of the same device.
     pub flows: Slice,
@@ -103,7 +103,7 @@ pub struct Sender {
 
 /// Several flows meet segment by segment and leave as one on every output: reduction in a switch is a junction of
 /// many inputs, multicast one of many outputs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Junction {
     /// How many flows end here.
     pub inputs: u16,
@@ -112,7 +112,7 @@ pub struct Junction {
 }
 
 /// How a lane's data are cut: `loops` of `chunks` chunks, each chunk in slices.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// Bytes in all.
     pub total: u64,
@@ -188,7 +188,7 @@ impl Layout {
 
 /// What an operation costs the lane: `fixed + pass_per_byte · min(bytes, pass) + per_byte · max(0, bytes − pass)`, where what
 /// is beyond the first pass counts as whole passes if `whole`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cost {
     /// Time that holds the lane whatever the size.
     pub fixed: Span,
@@ -233,7 +233,7 @@ impl Cost {
 }
 
 /// One operation of a lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
     /// What it does.
     pub kind: OpKind,
@@ -251,7 +251,7 @@ pub struct Op {
 }
 
 /// The kinds of operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// Waits for a slice at every receive end and a slot at every send end, works, frees and sends. With both lists
     /// it is a receive-reduce-send or a receive-copy-send; with neither a local copy or compute.
@@ -266,7 +266,7 @@ pub enum OpKind {
 }
 
 /// A sequential program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     /// Its operations, a range of [`Program::ops`], gone through once per loop of the layout.
     pub ops: Slice,
@@ -277,7 +277,7 @@ pub struct Lane {
 }
 
 /// Lanes that begin and end together: one thread block grid of one device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// Time from the start of an iteration to the start of its lanes (launch).
     pub launch: Span,
@@ -286,7 +286,7 @@ pub struct Kernel {
 }
 
 /// Everything of one collective, transfer list or step.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Program {
     /// Arena of routes.
     pub routes: Vec<LinkId>,

@@ -163,6 +163,10 @@ impl<S: Store> Engine<S> {
     /// Finds the links that only one other feeds, over all programs that are loaded. Links that carry packets are not among
     /// them, nor is the first one behind.
     fn find_series(&mut self, program: &Program, cuts: &[Cut]) {
+        // What is not loaded yet may come to any of them.
+        if self.limits.open && !self.limits.one_program {
+            return;
+        }
         let links = &mut self.links;
         Self::each_leg(program, cuts, |leg| {
             let mut feeder = MANY;
@@ -238,7 +242,7 @@ impl<S: Store> Engine<S> {
             latest: Time::ZERO,
         }));
         self.load_kernels(&kernels, &lanes, number, &at);
-        self.put_together(at.lanes, at.ops, at.junctions);
+        self.put_together(at.flows, at.lanes, at.ops, at.junctions);
     }
 
     fn load_flows(&mut self, flows: Vec<Flow>, at: &Bases) {

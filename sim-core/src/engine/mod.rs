@@ -13,6 +13,7 @@ mod junction;
 mod lanes;
 mod legs;
 mod load;
+mod open;
 mod outages;
 mod packets;
 mod periods;
@@ -23,6 +24,8 @@ mod spacing;
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_open;
 #[cfg(test)]
 mod tests_outages;
 #[cfg(test)]
@@ -73,11 +76,21 @@ pub struct Limits {
     /// The driver loads one program, and until that has ended and come to rest neither another nor a timer. Then a large one
     /// may be played region by region, and notices come when all is over. Nothing that is measured depends on it.
     pub one_program: bool,
+    /// The driver loads programs while others run, at any time: what one does may not depend on which others have been loaded
+    /// before and have come to rest, nor on links that no other uses so far ([`Engine::go_to`]).
+    pub open: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: u64::MAX, time: Time::MAX, interrupt: None, play_all: false, one_program: false }
+        Self {
+            events: u64::MAX,
+            time: Time::MAX,
+            interrupt: None,
+            play_all: false,
+            one_program: false,
+            open: false,
+        }
     }
 }
 
@@ -176,6 +189,8 @@ pub struct Engine<S: Store = RadixStore> {
     watch: Watch,
     /// The last instant at which something happened.
     latest: Time,
+    /// What is due from this instant on is left for later.
+    horizon: Time,
     /// Whether to go on region by region, the regions while that is done, and when they told what.
     apart: bool,
     /// What is loaded can't be cut in regions.
@@ -238,6 +253,7 @@ impl<S: Store> Engine<S> {
             trace: Trace::default(),
             watch: Watch::default(),
             latest: Time::ZERO,
+            horizon: Time::MAX,
             apart: false,
             whole: false,
             regions: None,
@@ -277,6 +293,16 @@ impl<S: Store> Engine<S> {
                     driver(self, notice);
                 }
             }
+            if let Some(stop) = self.go_on() {
+                return stop;
+            }
+        }
+    }
+
+    /// Goes on until there is something to tell, or all that is due before the horizon is done: then there is no reason to stop.
+    #[inline]
+    fn go_on(&mut self) -> Option<StopReason> {
+        while self.notices.is_empty() {
             if self.watch.due && self.pending.is_between() {
                 self.look();
                 if !self.notices.is_empty() {
@@ -285,40 +311,44 @@ impl<S: Store> Engine<S> {
             }
             if self.apart && self.pending.is_between() {
                 if let Some(stop) = self.play_apart() {
-                    return stop;
+                    return Some(stop);
                 }
                 continue;
             }
             // What is left of a network of packets alone (timers, notices) does not keep a run alive.
-            let next = if self.is_idle() && self.notices.is_empty() { None } else { self.pending.pop() };
+            let idle = self.is_idle();
+            let next = if idle { None } else { self.pending.pop_before(self.horizon) };
             let Some((now, word)) = next else {
-                return match self.live {
+                if !idle && !self.pending.is_empty() {
+                    return None;
+                }
+                return Some(match self.live {
                     0 => StopReason::Finished,
                     // A lane that is busy until the end of time is not blocked by another.
                     _ if self.lanes.iter().any(|l| l.busy_until == Time::MAX) => StopReason::TimeLimit,
                     // Packets that wait at a port that is held for ever.
                     _ if self.net_is_busy() => StopReason::NoProgress,
                     _ => StopReason::Deadlock,
-                };
+                });
             };
             if now > self.limits.time || now == Time::MAX {
-                return StopReason::TimeLimit;
+                return Some(StopReason::TimeLimit);
             }
             if self.is_void(now, word) {
                 continue;
             }
             if self.engine.events >= self.limits.events {
-                return StopReason::EventLimit;
+                return Some(StopReason::EventLimit);
             }
             self.count(now, word);
             if self.engine.events.is_multiple_of(1 << 16)
                 && self.limits.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
             {
-                return StopReason::Interrupted;
+                return Some(StopReason::Interrupted);
             }
             if self.net.is_some() {
                 if let Some(stop) = self.handle_with_net(now, word) {
-                    return stop;
+                    return Some(stop);
                 }
                 continue;
             }
@@ -327,6 +357,7 @@ impl<S: Store> Engine<S> {
             }
             self.handle(now, word);
         }
+        None
     }
 
     /// Whether nothing is left to do.

@@ -43,8 +43,8 @@ fn entry(list: &mut Vec<(usize, Span)>, link: usize) -> &mut Span {
 }
 
 impl<S: Store> Engine<S> {
-    /// Finds what goes together in a program whose lanes, operations and junctions begin here.
-    pub(super) fn put_together(&mut self, lanes: usize, ops: usize, junctions: usize) {
+    /// Finds what goes together in a program whose flows, lanes, operations and junctions begin here.
+    pub(super) fn put_together(&mut self, flows: usize, lanes: usize, ops: usize, junctions: usize) {
         if !self.flapping.is_empty() || self.net.is_some() || self.plain {
             return;
         }
@@ -55,7 +55,7 @@ impl<S: Store> Engine<S> {
                 uses[end] = uses[end].saturating_add(1);
             }
         }
-        let loads = if junctions < self.junctions.len() { self.loads(lanes) } else { Vec::new() };
+        let loads = if junctions < self.junctions.len() { self.loads(flows, lanes, junctions) } else { Vec::new() };
         for lane in lanes..self.lanes.len() {
             let layout = &self.layouts[self.lanes[lane].layout as usize];
             let chunk = layout.chunk.max(layout.last_chunk);
@@ -72,9 +72,11 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// Of each link, how lanes from `lanes` on can load it.
-    fn loads(&self, lanes: usize) -> Vec<Load> {
-        let mut loads = vec![Load { shared: lanes > 0, ..Load::default() }; self.links.len()];
+    /// Of each link, how a program loads it whose flows, lanes and junctions begin here. Where others may be loaded at any time,
+    /// it is looked at alone.
+    fn loads(&self, flows: usize, lanes: usize, junctions: usize) -> Vec<Load> {
+        let shared = lanes > 0 && !self.limits.open;
+        let mut loads = vec![Load { shared, ..Load::default() }; self.links.len()];
         for lane in &self.lanes[lanes..] {
             let layout = &self.layouts[lane.layout as usize];
             let chunk = layout.chunk.max(layout.last_chunk);
@@ -100,12 +102,12 @@ impl<S: Store> Engine<S> {
             }
         }
         // Clear-to-sends, what leaves junctions, and what has come over another link.
-        let credits = self.flows.iter().filter(|flow| matches!(flow.sink, Sink::Credit(_)));
-        let forked = self.junctions.iter().flat_map(|j| &self.flows[j.outputs.start as usize..j.outputs.end as usize]);
+        let credits = self.flows[flows..].iter().filter(|flow| matches!(flow.sink, Sink::Credit(_)));
+        let forked = self.junctions[junctions..].iter().flat_map(|j| &self.flows[j.outputs.start as usize..j.outputs.end as usize]);
         for flow in credits.chain(forked) {
             loads[self.routes[flow.route as usize].index()].shared = true;
         }
-        for flow in &self.flows {
+        for flow in &self.flows[flows..] {
             let route = &self.routes[flow.route as usize..][..usize::from(flow.hops)];
             route.iter().skip(1).for_each(|link| loads[link.index()].shared = true);
         }

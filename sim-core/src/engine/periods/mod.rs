@@ -220,7 +220,8 @@ impl<S: Store> Engine<S> {
         if period == Span::ZERO || events == 0 {
             return None;
         }
-        let end = self.limits.time.min(Time::from_ps(u64::MAX / 4));
+        let horizon = Time::from_ps(self.horizon.as_ps() - 1);
+        let end = self.limits.time.min(horizon).min(Time::from_ps(u64::MAX / 4));
         let times = self
             .room(&kept.marks, period)
             .min(end.since(now).as_ps() / period.as_ps())

@@ -1,0 +1,120 @@
+//! Programs that are loaded while others run: the same however it is stepped, and on whichever network that has the links.
+
+use proptest::prelude::*;
+
+use super::tests_periods::{MTU, recipe};
+use super::tests_regions::nodes;
+use super::*;
+use crate::program::Program;
+use crate::units::Rate;
+
+/// The kernels' ends of a program started at `starts`, each loaded at its instant by a timer.
+fn by_timers(network: &Network, program: &Program, starts: &[Time]) -> Vec<Notice> {
+    let limits = Limits { open: true, play_all: true, ..Limits::default() };
+    let mut engine = Engine::<RadixStore>::new(network, MTU, limits);
+    for (i, start) in starts.iter().enumerate() {
+        engine.set_timer(*start, i as u32);
+    }
+    let mut heard = Vec::new();
+    let stop = engine.run(|engine, notice| match notice {
+        Notice::Timer { at, .. } => assert!(engine.load(program.clone(), at).is_ok()),
+        notice => heard.push(notice),
+    });
+    // Some recipes wait for ever.
+    assert!(matches!(stop, StopReason::Finished | StopReason::Deadlock));
+    assert_eq!(engine.finish(stop).faults, []);
+    in_order(heard)
+}
+
+fn in_order(mut heard: Vec<Notice>) -> Vec<Notice> {
+    heard.retain(|n| matches!(n, Notice::Kernel { .. }));
+    heard.sort_by_key(|n| match *n {
+        Notice::Kernel { program, kernel, iteration, .. } => (program, kernel, iteration),
+        _ => (u32::MAX, 0, 0),
+    });
+    heard
+}
+
+/// A larger network with `gaps` links before each link, and where those links are in it.
+fn spread(network: &Network, gaps: usize) -> (Network, Vec<u32>) {
+    let strange = LinkSpec::ideal(Rate::gbyte(1), Span::from_us(9));
+    let links = network.links().iter().flat_map(|link| core::iter::repeat_n(strange, gaps).chain([*link])).collect();
+    (Network::new(links), (0..network.links().len()).map(|i| (i * (gaps + 1) + gaps) as u32).collect())
+}
+
+/// The same, stepped `by` so much a time; on a network that grows before every start if there are `gaps`.
+fn by_steps(network: &Network, program: &Program, starts: &[Time], by: Span, gaps: usize) -> Vec<Notice> {
+    let mut engine = Engine::<RadixStore>::new(network, MTU, Limits { open: true, ..Limits::default() });
+    let (mut network, mut places) = (network.clone(), (0..network.links().len() as u32).collect::<Vec<_>>());
+    let mut heard = Vec::new();
+    let mut told = 0;
+    let mut go_to = |engine: &mut Engine<RadixStore>, until: Time| {
+        loop {
+            let stop = engine.go_to(until, &mut heard);
+            assert!(matches!(stop, None | Some(StopReason::Finished | StopReason::Deadlock)));
+            let early = |n: &Notice| matches!(*n, Notice::Kernel { ended, .. } if ended < engine.now());
+            assert!(program.iterations > 1 || !heard[told..].iter().any(early), "an end is told before its instant has passed");
+            if heard.len() == told {
+                return;
+            }
+            told = heard.len();
+        }
+    };
+    for start in starts {
+        while engine.now() + by < *start && engine.live > 0 {
+            let next = engine.now() + by;
+            go_to(&mut engine, next);
+            if engine.now() < next {
+                break;
+            }
+        }
+        go_to(&mut engine, *start);
+        if gaps > 0 {
+            let (larger, moved) = spread(&network, gaps);
+            engine.move_to(&larger, &moved);
+            places.iter_mut().for_each(|place| *place = moved[*place as usize]);
+            network = larger;
+        }
+        let mut program = program.clone();
+        program.routes.iter_mut().for_each(|link| link.0 = places[link.index()]);
+        engine.load(program, *start).unwrap();
+    }
+    go_to(&mut engine, Time::from_ps(u64::MAX / 8));
+    assert_eq!(engine.finish(StopReason::Deadlock).faults, []);
+    in_order(heard)
+}
+
+fn compare(network: &Network, program: &Program, starts: &[u64], step: u64) -> Result<(), TestCaseError> {
+    let mut starts: Vec<Time> = starts.iter().map(|ns| Time::ZERO + Span::from_ns(*ns)).collect();
+    starts.sort_unstable();
+    let timers = by_timers(network, program, &starts);
+    prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 0));
+    prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 2));
+    // Alone it is what it is by itself.
+    let alone = by_timers(network, program, &[Time::ZERO]);
+    let limits = Limits { open: true, one_program: true, ..Limits::default() };
+    let mut engine = Engine::<RadixStore>::new(network, MTU, limits);
+    engine.load(program.clone(), Time::ZERO).unwrap();
+    let mut heard = Vec::new();
+    engine.run(|_, notice| heard.push(notice));
+    prop_assert_eq!(alone, in_order(heard));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn it_does_not_depend_on_steps(
+        recipe in recipe(), starts in prop::collection::vec(0u64..400_000, 1..4), step in 1_000u64..90_000,
+    ) {
+        compare(&recipe.network(), &recipe.program(), &starts, step)?;
+    }
+
+    #[test]
+    fn nor_where_several_nodes_are_joined(
+        nodes in nodes(), starts in prop::collection::vec(0u64..400_000, 1..4), step in 1_000u64..90_000,
+    ) {
+        compare(&nodes.network(), &nodes.program(), &starts, step)?;
+    }
+}
