@@ -83,14 +83,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            events: u64::MAX,
-            time: Time::MAX,
-            interrupt: None,
-            play_all: false,
-            one_program: false,
-            open: false,
-        }
+        Self { events: u64::MAX, time: Time::MAX, interrupt: None, play_all: false, one_program: false, open: false }
     }
 }
 

@@ -53,7 +53,10 @@ fn by_steps(network: &Network, program: &Program, starts: &[Time], by: Span, gap
             let stop = engine.go_to(until, &mut heard);
             assert!(matches!(stop, None | Some(StopReason::Finished | StopReason::Deadlock)));
             let early = |n: &Notice| matches!(*n, Notice::Kernel { ended, .. } if ended < engine.now());
-            assert!(program.iterations > 1 || !heard[told..].iter().any(early), "an end is told before its instant has passed");
+            assert!(
+                program.iterations > 1 || !heard[told..].iter().any(early),
+                "an end is told before its instant has passed"
+            );
             if heard.len() == told {
                 return;
             }

@@ -103,7 +103,9 @@ impl<S: Store> Engine<S> {
         }
         // Clear-to-sends, what leaves junctions, and what has come over another link.
         let credits = self.flows[flows..].iter().filter(|flow| matches!(flow.sink, Sink::Credit(_)));
-        let forked = self.junctions[junctions..].iter().flat_map(|j| &self.flows[j.outputs.start as usize..j.outputs.end as usize]);
+        let forked = self.junctions[junctions..]
+            .iter()
+            .flat_map(|j| &self.flows[j.outputs.start as usize..j.outputs.end as usize]);
         for flow in credits.chain(forked) {
             loads[self.routes[flow.route as usize].index()].shared = true;
         }

@@ -7,10 +7,14 @@
 //! * [`overlap`]: which messages run beside kernels.
 //! * [`outcome`]: the time, where it went, and the chain of work that the end waited for.
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
+//! * [`calls`]: what calls are on a cluster; [`islands`], [`whole`]: carriers of them.
 
+pub mod calls;
 pub mod carrier;
+pub mod islands;
 pub mod make;
 pub mod outcome;
 pub mod overlap;
 pub mod plan;
 pub mod play;
+pub mod whole;
