@@ -53,10 +53,11 @@ impl<'a> Whole<'a> {
         })
     }
 
-    /// What the engine measured, when all calls have ended.
+    /// What the engine measured, when all that is left is at rest.
     #[must_use]
-    pub fn finish(self) -> Outcome {
-        self.engine.finish(StopReason::Finished)
+    pub fn finish(mut self) -> Outcome {
+        let reason = self.engine.run(|_, _| {});
+        self.engine.finish(reason)
     }
 
     /// Events that were played.
@@ -95,14 +96,14 @@ impl Carrier for Whole<'_> {
 
     fn next(&mut self, until: Time) -> Result<Option<Time>, CarryError> {
         loop {
-            let told = self.told.peek().map_or(Time::MAX, |Reverse(end)| end.at);
-            let limit = told.min(until);
+            let told = self.told.peek().map(|Reverse(end)| end.at).filter(|at| *at <= until);
+            let limit = told.unwrap_or(until);
             // What is left when all members have ended may wait.
             let over = self.told.len() as u64 == self.members;
             let stop = if over { None } else { self.engine.go_to(limit, &mut self.heard) };
             if self.heard.is_empty() {
                 return match stop {
-                    Some(StopReason::Finished) | None => Ok((told <= until).then_some(told)),
+                    Some(StopReason::Finished) | None => Ok(told),
                     Some(reason) => Err(self.endless(format_args!("it stopped: {reason:?}"))),
                 };
             }

@@ -66,9 +66,9 @@ impl Forms {
         &self.forms[form as usize]
     }
 
-    /// How many forms, and how many operations.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        (self.forms.len(), self.operations.len())
+    /// How many forms there are.
+    pub(super) fn count(&self) -> usize {
+        self.forms.len()
     }
 
     pub(super) fn operation(&self, operation: u32) -> &Operation {

@@ -67,6 +67,8 @@ pub struct Counts {
     pub events_saved: u64,
     /// Calls that differ by more than their place.
     pub forms: u64,
+    /// Words that were met, with those that were passed over on the way to longer ones.
+    pub words: u64,
     /// The most calls that were one island.
     pub largest: u64,
 }
@@ -166,7 +168,8 @@ impl<'a> Islands<'a> {
             replays: played.replays,
             events_played: played.events,
             events_saved: self.events.saturating_sub(played.events),
-            forms: self.forms.counts().0 as u64,
+            forms: self.forms.count() as u64,
+            words: self.words.count() as u64,
             ..self.counts
         }
     }
@@ -416,10 +419,10 @@ impl Carrier for Islands<'_> {
     fn take(&mut self, out: &mut Vec<End>) {
         let from = out.len();
         let Some((now, What::Ends, _)) = self.first() else { return };
-        while let Some((at, What::Ends, place)) = self.first() {
-            if at != now {
-                break;
-            }
+        self.met.clear();
+        while let Some((at, What::Ends, place)) = self.first()
+            && at == now
+        {
             self.due.pop();
             let island = &mut self.islands[place as usize];
             let after = now.since(island.letters[0].at);
@@ -429,7 +432,11 @@ impl Carrier for Islands<'_> {
                 out.push(End { at: now, token, member: told.member });
                 island.read += 1;
             }
-            self.schedule(place);
+            self.met.push(place);
+        }
+        // What comes next of them may come before what ends now.
+        for i in 0..self.met.len() {
+            self.schedule(self.met[i]);
         }
         out[from..].sort_unstable();
         self.untaken = now + Span::from_ps(1);

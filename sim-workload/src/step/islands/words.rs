@@ -135,7 +135,7 @@ impl Words {
     }
 
     /// How many words there are.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.words.len()
     }
 
