@@ -8,6 +8,7 @@
 //! Times are those of playing all calls in one engine ([`Whole`](super::whole::Whole)), to the picosecond. Where that can't be so
 //! without playing, nothing is reused: [`Reuse::Off`] says why.
 
+mod carried;
 mod forms;
 mod layouts;
 #[cfg(test)]
@@ -130,6 +131,8 @@ pub struct Islands<'a> {
     order: u64,
     met: Vec<u32>,
     counts: Counts,
+    /// How often each operation was started.
+    started: Vec<u64>,
     /// Events of islands that are over.
     events: u64,
 }
@@ -154,6 +157,7 @@ impl<'a> Islands<'a> {
             order: 0,
             met: Vec::new(),
             counts: Counts::default(),
+            started: Vec::new(),
             events: 0,
             calls,
         }
@@ -188,6 +192,10 @@ impl<'a> Islands<'a> {
     fn begin(&mut self, start: &Start, at: Time) -> Result<(), CarryError> {
         let operation = self.forms.find(&mut self.calls, start.communicator, start.call)?;
         self.counts.calls += 1;
+        if self.started.len() <= operation as usize {
+            self.started.resize(operation as usize + 1, 0);
+        }
+        self.started[operation as usize] += 1;
         self.order += 1;
         let letter = Letter { at, order: self.order, operation, token: start.token };
         self.find_met(operation, at)?;

@@ -132,6 +132,9 @@ fn compare(fabric: &Fabric, groups: &[Vec<u32>], of: &[Call], steps: &[Step]) ->
     assert_eq!(outcome.engine.bytes_sent + outcome.engine.bytes_forked, {
         outcome.engine.bytes_delivered + outcome.engine.bytes_joined
     });
+    // Each link carried as much.
+    let carried: Vec<u64> = islands.carried().unwrap().iter().map(|b| b.get()).collect();
+    assert!(carried.iter().copied().eq(outcome.links.iter().map(|counted| counted.payload)));
     let counts = islands.counts();
     assert_eq!((counts.calls, counts.words_played + counts.words_reused), (steps.len() as u64, steps.len() as u64));
     assert!(counts.events_played > 0 && events > 0);
