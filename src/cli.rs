@@ -26,6 +26,7 @@ mod play;
 mod run;
 mod schema;
 mod sizes;
+mod sweep;
 mod topo;
 mod usage;
 
@@ -75,6 +76,7 @@ enum Verb {
     Path(path::Args),
     Bench(Box<bench::Args>),
     Run(run::Args),
+    Sweep(sweep::Args),
     Diff(diff::Args),
     Compare(Box<compare::Args>),
     Fit(Box<fit::Args>),
@@ -127,6 +129,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
         Verb::Path(args) => path::run(args, context),
         Verb::Bench(args) => bench::run(args, context),
         Verb::Run(args) => run::run(args, context),
+        Verb::Sweep(args) => sweep::run(args, context),
         Verb::Diff(args) => diff::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Fit(args) => fit::run(args, context),

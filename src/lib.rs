@@ -20,6 +20,7 @@ pub mod explain;
 pub mod fit;
 pub mod scenario;
 pub mod simulate;
+pub mod sweep;
 
 pub use scenario::Scenario;
 pub use simulate::Report;

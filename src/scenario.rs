@@ -9,11 +9,12 @@ mod catalogue;
 mod channels;
 mod cluster;
 mod designs;
+mod fabrics;
 mod faults;
 mod hardware;
 mod hash;
 mod impossible;
-mod keys;
+pub(crate) mod keys;
 mod load;
 mod named_keys;
 mod network;
@@ -29,9 +30,10 @@ mod software;
 mod starter;
 mod transport;
 mod transport_preset;
-mod tree;
-mod validate;
-mod view;
+pub(crate) mod tree;
+pub(crate) mod validate;
+mod varied;
+pub(crate) mod view;
 mod workload;
 
 #[cfg(test)]
@@ -48,8 +50,10 @@ use crate::diagnostic::{Code, Diagnostics, Place};
 use build::Built;
 pub use channels::Channels;
 pub use designs::Designs;
+pub use fabrics::Fabrics;
 pub(crate) use keys::{DATATYPES, OPERATIONS, REDUCTIONS};
 pub use keys::{KeySpec, Kind, ROOT, TableSpec};
+pub(crate) use load::read_table;
 pub use load::{Input, MAX_BYTES, Setting, decode};
 pub use observe::Observed;
 pub use profile::{Profile, ProfileValue};
@@ -61,6 +65,7 @@ pub use software::{Scalar, Software};
 pub(crate) use software::{TUNER_FILE, acts};
 pub use starter::starter;
 pub use transport::{Carried, Class, Packets, Parameter};
+pub(crate) use varied::{Key, Varied};
 pub(crate) use workload::reduction;
 pub use workload::{Collective, SlowRank, Step, Traffic, Transfer, Transfers, Uneven, Workload};
 
@@ -141,19 +146,7 @@ impl Scenario {
     pub fn load(input: &Input, settings: &[Setting]) -> Result<Loaded, Diagnostics> {
         let mut out = Diagnostics::new();
         let (table, designs) = load::tree(input, settings, &mut out);
-        let unread = out.has_errors();
-        validate::table(&table, &ROOT, None, &mut out);
-        let built = build::scenario(&table, &default_name(input), !out.has_errors(), &mut out);
-        if unread {
-            without_consequences(&mut out);
-        }
-        out.sort();
-        match built {
-            Some(Built { scenario, fabric, packets, catalogue }) if !out.has_errors() => {
-                Ok(Loaded { scenario, fabric, packets, catalogue, designs, hash: hash::of(&table), diagnostics: out })
-            }
-            _ => Err(out),
-        }
+        checked(&table, designs, &default_name(input), None, out)
     }
 
     /// The catalogue with the rows that `settings` state, without a scenario; keys of other tables are passed over.
@@ -235,6 +228,29 @@ pub(crate) fn own_rows(catalogue: &Catalogue) -> Option<String> {
         list.push(format!("and {} more", count - SHOWN));
     }
     (count > 0).then(|| format!("{} of your own: {}", crate::diagnostic::counted(count, "row"), list.join(", ")))
+}
+
+/// Holds a tree, of whose reading `out` has the faults, against the tables of keys, and builds what it describes.
+fn checked(
+    table: &tree::Table,
+    designs: Designs,
+    name: &str,
+    fabrics: Option<&Fabrics>,
+    mut out: Diagnostics,
+) -> Result<Loaded, Diagnostics> {
+    let unread = out.has_errors();
+    validate::table(table, &ROOT, None, &mut out);
+    let built = build::scenario(table, name, !out.has_errors(), fabrics, &mut out);
+    if unread {
+        without_consequences(&mut out);
+    }
+    out.sort();
+    match built {
+        Some(Built { scenario, fabric, packets, catalogue }) if !out.has_errors() => {
+            Ok(Loaded { scenario, fabric, packets, catalogue, designs, hash: hash::of(table), diagnostics: out })
+        }
+        _ => Err(out),
+    }
 }
 
 fn default_name(input: &Input) -> String {

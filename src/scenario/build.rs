@@ -9,8 +9,8 @@ use super::keys::ROOT;
 use super::tree::Table;
 use super::view::View;
 use super::{
-    Limits, Packets, SCHEMA, Scenario, catalogue, cluster, faults, hardware, impossible, observe, profile, software,
-    transport, workload,
+    Fabrics, Limits, Packets, SCHEMA, Scenario, catalogue, cluster, faults, hardware, hash, impossible, observe,
+    profile, software, transport, workload,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 
@@ -26,8 +26,14 @@ pub(super) struct Built {
 }
 
 /// The scenario and its fabric. With `sound` false (the tree has faults) the fabric is not built, and with it go the
-/// checks that would only find consequences.
-pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnostics) -> Option<Built> {
+/// checks that would only find consequences. Fabrics that are kept are not built again.
+pub(super) fn scenario(
+    table: &Table,
+    name: &str,
+    sound: bool,
+    fabrics: Option<&Fabrics>,
+    out: &mut Diagnostics,
+) -> Option<Built> {
     let root = View::new(table, &ROOT);
     schema(&root, out);
     let Some(own) = catalogue::catalogue(table, out) else {
@@ -48,7 +54,8 @@ pub(super) fn scenario(table: &Table, name: &str, sound: bool, out: &mut Diagnos
         workload::shapes_only(&root, out);
         return None;
     }
-    let fabric = match Fabric::build(&spec, catalogue) {
+    let build = || Fabric::build(&spec, catalogue);
+    let fabric = match fabrics.map_or_else(build, |kept| kept.get(&spec, hash::key(table, "catalogue"), build)) {
         Ok(fabric) => fabric,
         Err(error) => {
             out.push(impossible::impossible(&error, table));

@@ -10,16 +10,21 @@ pub(super) fn of(root: &Table) -> u64 {
     unordered(entries.map(|e| text(&e.key, node(&e.node))))
 }
 
+/// The hash of one key's value; 0 where it isn't set.
+pub(super) fn key(root: &Table, key: &str) -> u64 {
+    root.get(key).map_or(0, node)
+}
+
 /// Order doesn't matter, number does.
 fn unordered(parts: impl Iterator<Item = u64>) -> u64 {
     mix(parts.fold(0, |sum, part| mix(part).wrapping_add(sum)))
 }
 
-fn text(text: &str, seed: u64) -> u64 {
+pub(super) fn text(text: &str, seed: u64) -> u64 {
     text.bytes().fold(mix(seed), |state, byte| mix(state ^ u64::from(byte)))
 }
 
-fn node(node: &Node) -> u64 {
+pub(super) fn node(node: &Node) -> u64 {
     match &node.value {
         Value::Text(value) => text(value, 1),
         Value::Integer(value) => text(&value.unwrap_or_default().to_string(), 2),

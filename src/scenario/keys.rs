@@ -98,6 +98,8 @@ pub enum Kind {
     Designs,
     /// A figure of the catalogue: a number in the unit that its key names, or a quantity with a unit of its own.
     Figure(Unit),
+    /// Any value; who reads it has the rules, and the text says which.
+    Any(&'static str),
 }
 
 /// The units that keys of the catalogue name.
@@ -164,6 +166,7 @@ impl Kind {
             Self::Part(spec) => format!("keys of the table [{}]", spec.name),
             Self::Designs => "an array of tables, each with a `name` and keys of the scenario".to_owned(),
             Self::Figure(unit) => unit.describe().to_owned(),
+            Self::Any(what) => (*what).to_owned(),
         }
     }
 }
@@ -217,16 +220,16 @@ pub(crate) fn canonical(words: &'static [&'static str], text: &str) -> Option<&'
 }
 
 /// Builds a key without default.
-pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> KeySpec {
+pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> KeySpec {
     KeySpec { name, kind, default: None, required: false, doc }
 }
 
 impl KeySpec {
-    pub(super) const fn default(self, default: &'static str) -> Self {
+    pub(crate) const fn default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    const fn required(self) -> Self {
+    pub(crate) const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 }

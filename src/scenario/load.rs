@@ -102,7 +102,7 @@ pub enum Input {
 
 /// The merged tree of an input with all that it extends, one of its designs and the settings. Faults go to `diagnostics`.
 pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagnostics) -> (Table, Designs) {
-    let mut table = match input {
+    let table = match input {
         Input::File(path) => file(path, None, &mut Vec::new(), diagnostics),
         Input::Text { name, text } => {
             let source = diagnostics.sources.add(name.clone(), text.clone());
@@ -111,6 +111,17 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         }
         Input::Flags => Table::default(),
     };
+    over(table, settings, &[], diagnostics)
+}
+
+/// The tree of a scenario that was read, with one of its designs, the settings, the values of single keys upon these, and
+/// what it names taken in.
+pub(super) fn over(
+    mut table: Table,
+    settings: &[Setting],
+    keys: &[(&[String], &Place, &Node)],
+    diagnostics: &mut Diagnostics,
+) -> (Table, Designs) {
     let designs = designs::lay(&mut table, settings, diagnostics);
     for setting in settings.iter().filter(|setting| setting.wanted_design().is_none()) {
         // A flag that names a system stands in place of the one that the file describes.
@@ -123,6 +134,17 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
             apply(&mut table, setting, diagnostics);
         }
     }
+    for (parts, place, node) in keys {
+        if parts.len() == 1 && parts[0] == "system" {
+            table.remove("node");
+        }
+        if let [workload, number, sizes] = parts
+            && (workload.as_str(), sizes.as_str()) == ("workload", "sizes")
+        {
+            without_range(&mut table, number);
+        }
+        set(&mut table, parts, place, (*node).clone(), diagnostics);
+    }
     table = super::reference_cluster::under(table, diagnostics);
     table = super::transport_preset::under(table, diagnostics);
     super::profile::below(&mut table, 0, diagnostics);
@@ -130,6 +152,16 @@ pub(super) fn tree(input: &Input, settings: &[Setting], diagnostics: &mut Diagno
         profile.node.flatten();
     }
     (table, designs)
+}
+
+/// Takes the range of sizes out of a workload whose sizes are listed in its place.
+fn without_range(table: &mut Table, number: &str) {
+    let workloads = table.entries.iter_mut().find(|e| e.key == "workload").map(|e| &mut e.node.value);
+    if let (Some(Value::Array(items)), Ok(number)) = (workloads, number.parse::<usize>())
+        && let Some(Value::Table(workload)) = items.get_mut(number).map(|item| &mut item.value)
+    {
+        workload.entries.retain(|entry| !matches!(entry.key.as_str(), "min" | "max" | "factor"));
+    }
 }
 
 /// Lays the catalogue rows of a file upon `table`.
@@ -196,8 +228,27 @@ pub(super) fn file(
     table
 }
 
+/// A file's own keys, whatever it extends.
+pub(crate) fn read_table(path: &Path, diagnostics: &mut Diagnostics) -> Table {
+    match read(path) {
+        Ok(text) => {
+            let source = diagnostics.sources.add(path.display().to_string(), text.clone());
+            tree::parse(source, &text, diagnostics)
+        }
+        Err(diagnostic) => {
+            diagnostics.push(*diagnostic);
+            Table::default()
+        }
+    }
+}
+
 /// Lays `table` upon the file that it extends, if it does.
-fn extend(mut table: Table, folder: &Path, chain: &mut Vec<PathBuf>, diagnostics: &mut Diagnostics) -> Table {
+pub(super) fn extend(
+    mut table: Table,
+    folder: &Path,
+    chain: &mut Vec<PathBuf>,
+    diagnostics: &mut Diagnostics,
+) -> Table {
     let Some(Entry { node, .. }) = table.remove("extends") else { return table };
     let Some(name) = node.as_text() else {
         let label = format!("{}; the path of a file is due", node.describe());
@@ -334,9 +385,14 @@ fn apply(table: &mut Table, setting: &Setting, diagnostics: &mut Diagnostics) {
     } else {
         value(source, value_at + lead, raw.trim(), takes_text(&ROOT, &parts))
     };
-    if let Some((key, at)) = missing_member(table, &parts) {
+    set(table, &parts, &key_place, node, diagnostics);
+}
+
+/// Sets the key that `parts` name.
+fn set(table: &mut Table, parts: &[String], key_place: &Place, node: Node, diagnostics: &mut Diagnostics) {
+    if let Some((key, at)) = missing_member(table, parts) {
         let message = format!("`{}` has {} members, numbered from 0", key, at);
-        diagnostics.push(Diagnostic::new(Code::BadArgument, message).at(key_place, "no such member"));
+        diagnostics.push(Diagnostic::new(Code::BadArgument, message).at(key_place.clone(), "no such member"));
         return;
     }
     let last = parts.len() - 1;
@@ -413,7 +469,7 @@ fn value(source: SourceId, at: usize, raw: &str, takes_text: bool) -> Node {
 }
 
 /// `workload[0].op` as `workload`, `0`, `op`.
-fn split_key(path: &str) -> Option<Vec<String>> {
+pub(super) fn split_key(path: &str) -> Option<Vec<String>> {
     let path = path.trim().replace('[', ".").replace(']', "");
     // A name in quotes may have dots: catalogue.socket_link."upi-10.4".link_GBps
     let mut quoted = false;

@@ -175,6 +175,7 @@ fn of_kind(kind: &Kind) -> Value {
             json!({ "anyOf": [number, of_kind(&quantity)] })
         }
         Kind::Scalar => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Any(_) => json!({}),
     }
 }
 

@@ -148,6 +148,7 @@ fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
         }
         (Kind::Part(spec), Value::Table(inner)) => part(inner, spec, out),
         (Kind::Figure(unit), _) => figure(node, key, *unit, out),
+        (Kind::Any(_), _) => {}
         (Kind::Table(spec), Value::Table(inner)) => table(inner, spec, Some(&node.place), out),
         (Kind::Tables(spec), Value::Array(items)) => {
             for item in items {

@@ -13,6 +13,7 @@ mod path;
 mod run;
 mod seeds;
 mod step;
+mod sweep;
 mod topo;
 mod transport;
 
@@ -34,6 +35,7 @@ pub use step::{
     MAX_PATH, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath, StepRank, StepResult,
     StepReuse, StepSlow, StepStage,
 };
+pub use sweep::{SweepAxis, SweepResults};
 pub use topo::{BillItem, PairCounts, TopoResults};
 pub use transport::{ClassResult, GrainResult, TransportParameter, TransportResult, TransportTotals, VictimResult};
 
