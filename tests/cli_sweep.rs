@@ -296,7 +296,8 @@ fn points_that_cannot_be_played_have_a_row_that_says_why() {
     assert_eq!((json["results"]["rows"].as_u64(), json["results"]["failed"].as_u64()), (Some(3), Some(1)));
 
     let dir = folder(&format!("on_error = \"stop\"\n{some}"));
-    sweep(&dir, &["--out", "a.csv", "--threads", "1"]).fails(2, &["point 1 (nodes = 1) ends the sweep", "1 point of 3"]);
+    sweep(&dir, &["--out", "a.csv", "--threads", "1"])
+        .fails(2, &["point 1 (nodes = 1) ends the sweep", "1 point of 3"]);
     assert_eq!(cells(&text(&dir, "a.csv")).len(), 2);
 
     // All of them: that is no result.
@@ -311,6 +312,7 @@ fn columns_that_are_none_are_told_before_hours_are_spent() {
     sweep(&dir, &["--out", "a.csv"]).fails(2, &["E050", "did you mean `time_us`?"]);
     let dir = folder(&format!("columns = [\"collectives.3.time_us\"]\n{SWEEP}"));
     sweep(&dir, &["--out", "a.csv"]).fails(2, &["E050", "1 member"]);
+    assert_eq!(names(&dir), ["s.toml"]);
     let dir = folder(&format!("columns = [\"collectives.3.time_us?\", \"collectives.0\"]\n{SWEEP}"));
     done(&sweep(&dir, &["--out", "a.csv", "--shard", "1/30"]));
     let rows = cells(&text(&dir, "a.csv"));
@@ -323,8 +325,13 @@ fn a_dry_run_says_what_there_is_to_do_and_writes_nothing() {
     let dir = folder(SWEEP);
     let ran = sweep(&dir, &["--dry-run"]);
     done(&ran);
-    for part in ["60 points", "size: 5 values", "columns: point, workload.0.op", "point 0: workload.0.op = all_reduce, nodes = 1", "and 50 more"]
-    {
+    for part in [
+        "60 points",
+        "size: 5 values",
+        "columns: point, workload.0.op",
+        "point 0: workload.0.op = all_reduce, nodes = 1",
+        "and 50 more",
+    ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     assert!(ran.err.contains("if other points take as long as 0, 30, 59"), "{}", ran.err);

@@ -130,7 +130,7 @@ impl Call<'_> {
         if target.is_complete(sweep, points, self.args.resume)? {
             return self.answer(target, (points.len(), target.failed()?), &Diagnostics::new());
         }
-        let mut rows = RowFile::open(&target.rows, sweep, points, self.args.resume).map_err(boxed)?;
+        let mut rows = RowFile::open(&target.rows, sweep, points, self.args.resume).map_err(|fault| refused(*fault))?;
         let todo: Vec<(usize, usize)> = points.iter().copied().enumerate().filter(|(at, _)| !rows.has(*at)).collect();
         let numbers: Vec<usize> = todo.iter().map(|(_, point)| *point).collect();
         if rows.done() > 0 {
@@ -142,7 +142,7 @@ impl Call<'_> {
         let mut end: Option<Failure> = None;
         let used = play::play(sweep, &numbers, self.threads, &flag, |at, played| {
             let (place, point) = todo[at];
-            if let Some(failure) = self.refused(point, &played) {
+            if let Some(failure) = self.ended(point, &played) {
                 end = Some(failure);
                 return false;
             }
@@ -153,7 +153,7 @@ impl Call<'_> {
             match rows.put(place, &played.cells) {
                 Ok(()) => true,
                 Err(fault) => {
-                    end = Some(boxed(fault));
+                    end = Some(refused(*fault));
                     false
                 }
             }
@@ -164,17 +164,16 @@ impl Call<'_> {
         let found = seen.warnings();
         context.say(&found);
         let (done, failed) = (rows.done(), rows.failed());
-        if let Some(failure) = end {
+        let interrupted = || Failure::of(Exit::Interrupted, Diagnostic::new(Code::Interrupted, "interrupted"));
+        let cut = flag.load(Ordering::Relaxed) && done < points.len();
+        if let Some(failure) = end.or_else(|| cut.then(interrupted)) {
+            rows.leave();
             return Err(self.kept(failure, done, target));
-        }
-        if flag.load(Ordering::Relaxed) && done < points.len() {
-            let fault = Diagnostic::new(Code::Interrupted, "interrupted");
-            return Err(self.kept(Failure::of(Exit::Interrupted, fault), done, target));
         }
         if done < points.len() {
             return Err(Failure::internal(format!("{} of {} points were played", done, points.len())));
         }
-        rows.finish().map_err(boxed)?;
+        rows.finish().map_err(|fault| refused(*fault))?;
         target.complete()?;
         self.told(used, numbers.len(), failed, &seen);
         self.answer(target, (done, failed), &found)?;
@@ -185,7 +184,7 @@ impl Call<'_> {
     }
 
     /// Why a point ends the sweep, if it does.
-    fn refused(&self, point: usize, played: &Played) -> Option<Failure> {
+    fn ended(&self, point: usize, played: &Played) -> Option<Failure> {
         if let Some((path, why)) = played.absent.first().filter(|_| !played.failed) {
             let fault =
                 Diagnostic::new(Code::UnknownKey, format!("no column `{path}` in the results of point {point}"));
@@ -210,6 +209,9 @@ impl Call<'_> {
 
     /// The same failure with where the rows are that were done by then.
     fn kept(&self, mut failure: Failure, done: usize, target: &Target) -> Failure {
+        if done == 0 {
+            return failure;
+        }
         let shown = target.rows.display();
         let note = format!("{} of {} are kept in `{shown}`", counted(done, "point"), self.points.len());
         if let Some(last) = failure.diagnostics.list.last_mut() {
@@ -265,8 +267,8 @@ impl Call<'_> {
     }
 }
 
-fn boxed(fault: Box<Diagnostic>) -> Failure {
-    Failure::of(Exit::Usage, *fault)
+fn refused(fault: Diagnostic) -> Failure {
+    Failure::of(Exit::Usage, fault)
 }
 
 /// A progress bar on standard error, if that is a terminal: points, and when the last will be done.

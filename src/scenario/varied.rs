@@ -31,17 +31,17 @@ pub(crate) struct Varied {
 
 impl Key {
     /// Reads a key.
-    pub(crate) fn read(text: &str, place: &Place) -> Result<Self, Diagnostic> {
+    pub(crate) fn read(text: &str, place: &Place) -> Result<Self, Box<Diagnostic>> {
         let refuse =
             |message: String, label: &str| Diagnostic::new(Code::BadArgument, message).at(place.clone(), label);
         let Some(parts) = load::split_key(text) else {
             let fault = refuse(format!("`{}` is not a key", shorten(text)), "parts are separated by one dot");
-            return Err(fault.help("key = \"fabric.spines\", or \"workload.0.op\" for the first workload"));
+            return Err(Box::new(fault.help("key = \"fabric.spines\", or \"workload.0.op\" for the first workload")));
         };
         if let ["extends" | "schema" | "name" | "description"] =
             parts.iter().map(String::as_str).collect::<Vec<_>>()[..]
         {
-            return Err(refuse(format!("`{}` cannot be varied", parts[0]), "it changes no result"));
+            return Err(Box::new(refuse(format!("`{}` cannot be varied", parts[0]), "it changes no result")));
         }
         Ok(Self { text: text.trim().to_owned(), place: place.clone(), parts })
     }

@@ -160,7 +160,7 @@ fn keys(view: &View<'_>, place: &Place, out: &mut Diagnostics) -> Option<Vec<Key
                 out.push(fault.at(key.place, "the second one"));
             }
             Ok(key) => keys.push(key),
-            Err(fault) => out.push(fault),
+            Err(fault) => out.push(*fault),
         }
     }
     if nodes.is_empty() {

@@ -25,6 +25,8 @@ pub struct RowFile {
     next: usize,
     /// Rows that say why a point could not be played.
     failed: usize,
+    /// Whether the file was made by this call.
+    begun: bool,
 }
 
 #[derive(Debug)]
@@ -101,6 +103,7 @@ impl RowFile {
             let fault = Diagnostic::new(Code::Exists, format!("`{}` is left of an interrupted sweep", shown(&waiting)));
             return Err(Box::new(fault.help("go on with it by `--resume`, remove it, or give another name")));
         }
+        let begun = path.symlink_metadata().is_err();
         let mut how = OpenOptions::new();
         how.read(true).write(true);
         let opened = if resume { how.create(true).truncate(false).open(path) } else { how.create_new(true).open(path) };
@@ -124,6 +127,7 @@ impl RowFile {
             held: BTreeMap::new(),
             next: 0,
             failed: 0,
+            begun,
         };
         let kept = rows.take_up(&bytes, &header, sweep, points)?;
         let io = |error: std::io::Error| unwritable(path, &error);
@@ -167,7 +171,7 @@ impl RowFile {
                 ));
             };
             fits(&record, sweep, *point).map_err(|why| other(&self.path, format!("row {}: {why}", self.next + 1)))?;
-            self.failed += usize::from(record[record.len() - 2] != "");
+            self.failed += usize::from(!record[record.len() - 2].is_empty());
             self.next += 1;
         }
         Ok(kept.len())
@@ -253,11 +257,21 @@ impl RowFile {
     fn write_held(&mut self) -> Result<(), Fault> {
         while let Some(row) = self.held.remove(&self.next) {
             self.file.write_all(&row).map_err(|error| unwritable(&self.path, &error))?;
-            let failed = records(&row).next().is_some_and(|cells| cells.len() > 1 && cells[cells.len() - 2] != "");
+            let failed =
+                records(&row).next().is_some_and(|cells| cells.len() > 1 && !cells[cells.len() - 2].is_empty());
             self.failed += usize::from(failed);
             self.next += 1;
         }
         Ok(())
+    }
+
+    /// The end of a call that left some points out: a file that this call began, and that has no row, is removed.
+    pub fn leave(self) {
+        if self.begun && self.done() == 0 {
+            drop(self.file);
+            // One that stays has the names of columns alone, and can be gone on with.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// The end: nothing waits any more.

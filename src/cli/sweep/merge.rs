@@ -9,7 +9,7 @@ use super::super::args::{Format, Output};
 use super::super::context::Context;
 use super::super::fault::Failure;
 use super::super::output;
-use super::boxed;
+use super::refused;
 use super::target::is_parquet;
 use crate::diagnostic::counted;
 use crate::sweep::merge::{Part, merge};
@@ -38,7 +38,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let read: Vec<_> = args.files.iter().map(|path| ("a file", path.clone())).collect();
     output::apart(&[("--out", args.out.clone())], &read)?;
     output::writable(&args.out, false)?;
-    let parts = args.files.iter().map(|path| Part::read(path)).collect::<Result<Vec<_>, _>>().map_err(boxed)?;
+    let parts = args
+        .files
+        .iter()
+        .map(|path| Part::read(path))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|fault| refused(*fault))?;
     let all = merge(parts).map_err(Failure::usage)?;
     let bytes = if parquet { all.to_parquet().map_err(Failure::internal)? } else { all.to_csv() };
     output::write(&args.out, &bytes, false)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::fault::{Exit, Failure};
 use super::super::output;
-use super::boxed;
+use super::refused;
 use crate::diagnostic::{Code, Diagnostic, shorten};
 use crate::sweep::Sweep;
 use crate::sweep::parquet::Rows;
@@ -94,13 +94,13 @@ impl Target {
         if !resume || empty || self.out.symlink_metadata().is_err() {
             // A file that is empty counts as missing, if it may be gone on with.
             output::writable(&self.out, resume).map_err(|failure| match failure.diagnostics.list.first() {
-                Some(fault) if fault.code == Code::Exists => boxed(rows::exists(&self.out)),
+                Some(fault) if fault.code == Code::Exists => refused(*rows::exists(&self.out)),
                 _ => failure,
             })?;
             return Ok(false);
         }
         let table = self.table()?;
-        rows::all_fit(&self.out, &table, sweep, points).map_err(boxed)?;
+        rows::all_fit(&self.out, &table, sweep, points).map_err(|fault| refused(*fault))?;
         Ok(true)
     }
 
