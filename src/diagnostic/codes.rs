@@ -3,6 +3,7 @@
 //! To add one, add a line here; `fabricsim explain CODE`, SARIF rules and completions follow.
 
 mod step;
+mod sweep;
 
 use core::fmt;
 
@@ -276,20 +277,9 @@ schema this one knows (`fabricsim schema` states it).";
     min = \"8 B\"
     max = \"8 GiB\"";
 
-    OtherSweep = "E063", "rows that are not of this sweep",
-"A file of rows was to be gone on with by `--resume`, or put together with others by `sweep merge`, and its rows are of another
-sweep. The last column names the sweep of a row: a hash of the grid, the columns, the scenario with all that it names, and the
-version of fabricsim, and how many points there are. If any of these changes, rows of before don't belong to those of after.
+    OtherSweep = "E063", "rows that are not of this sweep", sweep::OTHER_SWEEP;
 
-Give another name by `--out`. The file is left as it is.";
-
-    MissingRows = "E064", "rows of a sweep are missing",
-"`sweep merge` puts the shards of a sweep together only if all points are there:
-
-    $ fabricsim sweep merge part1.csv part2.csv --out all.csv
-    error[E064]: 333 points of 1000 missing: 2, 5, 8, 11, …
-
-Give the files of all shards. A shard that was interrupted goes on by `--resume`.";
+    MissingRows = "E064", "rows of a sweep are missing", sweep::MISSING_ROWS;
 
     Limit = "E070", "stopped at a limit",
 "The run reached the limit of events or simulated time given under `[limits]`, or the end of simulated time itself: 2^64

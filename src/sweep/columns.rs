@@ -155,6 +155,12 @@ pub(super) fn usual(loaded: &Loaded) -> Result<Vec<Column>, Box<Diagnostic>> {
         add("bytes", "transfer_totals.bytes");
         add("longest_us", "transfer_totals.longest_us");
     }
+    if workloads.iter().any(|w| matches!(w, Workload::Step(_))) {
+        let parts = ["compute_us", "exposed_comm_us", "bubble_us", "optimizer_us", "straggler_wait_us"];
+        for name in ["time_us", "tokens_per_s_per_gpu", "mfu"].into_iter().chain(parts) {
+            add(name, &format!("step.{name}"));
+        }
+    }
     if loaded.packets.is_some() {
         for name in ["ecn_marked", "pfc_pause_us", "drops"] {
             add(name, &format!("link_totals.{name}"));
