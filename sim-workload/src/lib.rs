@@ -10,12 +10,15 @@
 //! * [`compute`]: the time of kernels on a GPU.
 //! * [`experts`]: tokens to experts.
 //! * [`step`]: what ranks do in which order, and the time it takes over a network.
+//! * [`serving`]: instances that serve requests: steps, continuous batching, caches that move, goodput.
+//! * [`failures`]: what failures and checkpoints cost a long run.
 //! * [`job`]: a model, sizes, widths of numbers and choices of a framework together.
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
 
 pub mod compute;
 pub mod experts;
+pub mod failures;
 pub mod job;
 pub mod memory;
 pub mod messages;
@@ -23,5 +26,6 @@ pub mod model;
 pub mod nearest;
 pub mod parallel;
 pub mod pipeline;
+pub mod serving;
 pub mod step;
 pub mod units;

@@ -33,6 +33,9 @@ pub enum MatrixLaw {
     Share(Curve),
     /// By the tiles that its result is cut in.
     Tiles(Tiles),
+    /// By the best of several shapes of tiles, and of cuts of what is summed over: what libraries search for where results are
+    /// small, as in decoding. At most the size of tile that is given.
+    Chosen(Tiles),
 }
 
 /// Tiles over processors, wave after wave: `best · tiles/(⌈tiles/processors⌉·processors) · K/(K + K0)`, times the part of
@@ -69,4 +72,32 @@ impl Tiles {
         let share = wide(self.best) * (filled * 1_000_000 / room) / 1_000_000 * depth / 1_000_000;
         u64::try_from(share).unwrap_or(1_000_000).max(1)
     }
+
+    /// The best share over tiles of fewer rows and columns and over cuts of the sum, in millionths.
+    ///
+    /// A tile of r rows and c columns does `2·r·c/(r + c)` operations for each element that it loads: a smaller one is taken to
+    /// reach less of the rate in proportion, as what feeds it is the same.
+    #[must_use]
+    pub fn chosen(&self, groups: u64, m: u64, n: u64, k: u64) -> u64 {
+        let load = |r: u64, c: u64| r as f64 * c as f64 / (r + c).max(1) as f64;
+        let full = load(self.rows.max(1), self.columns.max(1));
+        let mut best = 1;
+        for rows in halves(self.rows, 8) {
+            for columns in halves(self.columns, 32) {
+                let fed = (load(rows, columns) / full * 1e6) as u64;
+                for cut in [1u64, 2, 4, 8] {
+                    let tiles = Self { rows, columns, ..*self };
+                    // Parts of a sum are as many tiles; each fills and empties its pipeline.
+                    let share = tiles.share(groups.saturating_mul(cut), m, n, k.div_ceil(cut));
+                    best = best.max((u128::from(share) * u128::from(fed) / 1_000_000) as u64);
+                }
+            }
+        }
+        best
+    }
+}
+
+/// `from`, its half, and so on, not below `least`.
+fn halves(from: u64, least: u64) -> impl Iterator<Item = u64> {
+    core::iter::successors(Some(from.max(1)), move |n| (n / 2 >= least).then_some(n / 2))
 }

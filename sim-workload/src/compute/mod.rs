@@ -34,8 +34,33 @@ pub enum Number {
     Bf16,
     /// 8 bits.
     Fp8,
-    /// 4 bits.
+    /// 4 bits; in memory a scale of 8 for 16 of them besides.
     Fp4,
+}
+
+impl Number {
+    /// Bits of an element in memory, scales included.
+    #[must_use]
+    pub const fn bits(self) -> Bits {
+        match self {
+            Self::Bf16 => Bits(32),
+            Self::Fp8 => Bits(16),
+            Self::Fp4 => Bits(9),
+        }
+    }
+}
+
+/// Memory of an element in half bits, so that shared scales count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bits(u64);
+
+impl Bits {
+    /// Bytes of so many elements, rounded up.
+    #[must_use]
+    pub const fn of(self, elements: u64) -> Bytes {
+        let bytes = (elements as u128 * self.0 as u128).div_ceil(16);
+        Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
+    }
 }
 
 /// A GPU as kernels meet it. Shares are millionths.
@@ -183,20 +208,8 @@ impl Machine {
         if flops == Flops::ZERO && bytes == Bytes::ZERO {
             return Span::ZERO;
         }
-        let work = match kernel.work {
-            Work::Gemm { .. } | Work::Grouped { .. } | Work::Batched { .. } => self.product(kernel, pass, flops),
-            Work::Attention { .. } => {
-                let share = if pass == Pass::Forward { self.attention.0 } else { self.attention.1 };
-                // Backward the scores are worked out again: five products for the forward pass's two.
-                let done = if pass == Pass::Forward { flops } else { Flops::new(flops.get() * 5 / 4) };
-                self.peak.scaled(share).time_for(done)
-            }
-            Work::Memory { .. } => Span::ZERO,
-        };
-        let narrow = match self.narrowing {
-            0 => Span::ZERO,
-            bytes => self.pass_over(Bytes::new(kernel.narrowed(pass) * bytes)),
-        };
+        let work = self.operations(kernel, pass, flops);
+        let narrow = self.narrow(kernel, pass);
         let again = match kernel.work {
             Work::Gemm { .. } | Work::Grouped { .. }
                 if self.again > 0 && pass == Pass::DataGradient && !kernel.is_wide() =>
@@ -207,6 +220,43 @@ impl Machine {
             _ => Span::ZERO,
         };
         work.max(self.pass_over(bytes)) + narrow + again + self.launch
+    }
+
+    /// The time of a kernel's forward pass when it reads and writes `bytes`, as those know who hold weights and caches in other widths
+    /// than activations; nothing if there is no work.
+    #[must_use]
+    pub fn roofline(&self, kernel: &Kernel, bytes: Bytes) -> Span {
+        if let Some(span) = self.profile.get(kernel, Pass::Forward) {
+            return span;
+        }
+        let flops = kernel.flops(Pass::Forward);
+        if flops == Flops::ZERO && bytes == Bytes::ZERO {
+            return Span::ZERO;
+        }
+        let work = self.operations(kernel, Pass::Forward, flops);
+        work.max(self.pass_over(bytes)) + self.narrow(kernel, Pass::Forward) + self.launch
+    }
+
+    /// The time of a kernel's operations alone.
+    fn operations(&self, kernel: &Kernel, pass: Pass, flops: Flops) -> Span {
+        match kernel.work {
+            Work::Gemm { .. } | Work::Grouped { .. } | Work::Batched { .. } => self.product(kernel, pass, flops),
+            Work::Attention { .. } | Work::Cached { .. } => {
+                let share = if pass == Pass::Forward { self.attention.0 } else { self.attention.1 };
+                // Backward the scores are worked out again: five products for the forward pass's two.
+                let done = if pass == Pass::Forward { flops } else { Flops::new(flops.get() * 5 / 4) };
+                self.peak.scaled(share).time_for(done)
+            }
+            Work::Memory { .. } => Span::ZERO,
+        }
+    }
+
+    /// The time to put a product's operands in narrow numbers.
+    fn narrow(&self, kernel: &Kernel, pass: Pass) -> Span {
+        match self.narrowing {
+            0 => Span::ZERO,
+            bytes => self.pass_over(Bytes::new(kernel.narrowed(pass) * bytes)),
+        }
     }
 
     /// The time of a kernel that is done in `parts` parts of its rows, one after the other: tiles of a part fill less of their waves.
@@ -240,6 +290,7 @@ impl Machine {
             MatrixLaw::Share(curve) => curve.at(flops.get()),
             MatrixLaw::Tiles(tiles) if pass == Pass::WeightGradient => tiles.share(groups, m, n, k / groups),
             MatrixLaw::Tiles(tiles) => tiles.share(groups, m.div_ceil(groups), n, k),
+            MatrixLaw::Chosen(tiles) => tiles.chosen(groups, m.div_ceil(groups), n, k),
         };
         if each < self.grouped.0 {
             share = share * self.grouped.1 / 1_000_000;

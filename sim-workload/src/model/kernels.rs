@@ -71,6 +71,21 @@ pub enum Work {
         /// What is summed over.
         k: u64,
     },
+    /// The core of attention over cached keys and values: each head of `queries` tokens against what is in the cache.
+    Cached {
+        /// Heads on this rank.
+        heads: u64,
+        /// Tokens with a query.
+        queries: u64,
+        /// Pairs of query and key of a head.
+        pairs: u64,
+        /// Elements of the cache that are read.
+        cache: u64,
+        /// Width of query and key.
+        width_qk: u64,
+        /// Width of a value.
+        width_v: u64,
+    },
     /// A pass over memory: elements read and written.
     Memory {
         /// Elements.
@@ -170,11 +185,11 @@ const DROPOUT: &str = "dropout of scores";
 /// The last kernel of an unfused core of attention.
 pub(crate) const WEIGHTED: &str = "weighted sum";
 
-const fn gemm(name: &'static str, m: u64, n: u64, k: u64) -> Kernel {
+pub(crate) const fn gemm(name: &'static str, m: u64, n: u64, k: u64) -> Kernel {
     Kernel { name, work: Work::Gemm { m, n, k } }
 }
 
-const fn memory(name: &'static str, elements: u64) -> Kernel {
+pub(crate) const fn memory(name: &'static str, elements: u64) -> Kernel {
     Kernel { name, work: Work::Memory { elements } }
 }
 
@@ -344,7 +359,11 @@ impl Kernel {
             (Work::Attention { heads, twice_pairs, width_qk, width_v, .. }, Pass::DataGradient) => {
                 2 * wide(heads) * wide(twice_pairs) * wide(width_qk + width_v)
             }
-            (Work::Attention { .. } | Work::Batched { .. }, Pass::WeightGradient) | (Work::Memory { .. }, _) => 0,
+            (Work::Cached { heads, pairs, width_qk, width_v, .. }, Pass::Forward) => {
+                2 * wide(heads) * wide(pairs) * wide(width_qk + width_v)
+            }
+            (Work::Attention { .. } | Work::Batched { .. }, Pass::WeightGradient)
+            | (Work::Cached { .. } | Work::Memory { .. }, _) => 0,
         })
     }
 
@@ -363,9 +382,13 @@ impl Kernel {
             (Work::Attention { heads, kv_heads, queries, width_qk, width_v, .. }, Pass::DataGradient) => {
                 queries * (2 * (heads + kv_heads) * (width_qk + width_v) + heads * width_v)
             }
+            (Work::Cached { heads, queries, cache, width_qk, width_v, .. }, Pass::Forward) => {
+                cache + queries * heads * (width_qk + width_v)
+            }
             (Work::Memory { elements }, Pass::Forward) => elements,
             (Work::Memory { elements }, Pass::DataGradient) => self.back(elements),
-            (Work::Attention { .. } | Work::Batched { .. } | Work::Memory { .. }, Pass::WeightGradient) => 0,
+            (Work::Attention { .. } | Work::Batched { .. } | Work::Memory { .. }, Pass::WeightGradient)
+            | (Work::Cached { .. }, _) => 0,
         };
         Bytes::new(elements * width)
     }
@@ -398,6 +421,8 @@ impl Kernel {
                 | "projection of Q"
                 | "compression of Q"
                 | "compression of KV"
+                | "compression of Q and KV"
+                | "projection of Q, compression of KV"
                 | "FFN up"
                 | "shared experts up"
         );
@@ -439,7 +464,7 @@ impl Kernel {
             Work::Gemm { m, n, k } => (m, n, k),
             Work::Grouped { rows, n, k, .. } => (rows, n, k),
             Work::Batched { count, m, n, k } => (count * m, n, k),
-            Work::Attention { .. } | Work::Memory { .. } => return None,
+            Work::Attention { .. } | Work::Cached { .. } | Work::Memory { .. } => return None,
         };
         Some(match pass {
             Pass::Forward => (m, n, k),

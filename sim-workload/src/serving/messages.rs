@@ -1,0 +1,248 @@
+//! The messages of a step of an instance, and their time.
+//!
+//! A layer has two all-reduces of N·h·w over t ranks, for N tokens (Megatron's form: one after attention, one after the FFN); a layer
+//! of experts with ranks to itself sends its tokens to experts and back instead of the second. The head gathers the logits of
+//! the sequences that get a token; embedding divided over t has one all-reduce more. A pipeline sends N·h·w from stage to stage.
+//! Source of the counts: Megatron-LM and the engines' model code; the rule for the kernel of an all-reduce is that of
+//! `sim_collectives::algorithms::serving`.
+
+use std::collections::BTreeMap;
+
+use sim_core::units::{Bytes, Rate, Span};
+
+use super::{ACTIVATION, Batch, Instance};
+use crate::experts::{Copies, Routing};
+use crate::messages::Operation;
+use crate::model::LayerKind;
+use crate::parallel::Group;
+use crate::step::plan::Call;
+
+/// Who says how long a call takes.
+pub trait Messages {
+    /// The time of a call from its start, with nothing else in its way, to its last end.
+    fn time(&self, call: &Call) -> Span;
+}
+
+/// What sends tokens to experts, in the names of calls.
+pub const DISPATCH: &str = "dispatch";
+/// What brings them back.
+pub const COMBINE: &str = "combine";
+
+/// Calls of one kind in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The call.
+    pub call: Call,
+    /// How often it is made.
+    pub count: u64,
+}
+
+impl Instance<'_> {
+    /// The calls of a layer of a kind for the rank's share of a batch, in order. Of dispatch and combine the size is what a rank
+    /// sends to experts, one copy of a token for each.
+    #[must_use]
+    pub fn layer_calls(&self, kind: LayerKind, batch: &Batch) -> Vec<Call> {
+        let (shape, hidden, tokens) = (self.shape, self.model.hidden, batch.tokens());
+        let reduce = |name| Call {
+            name,
+            operation: Operation::AllReduce,
+            bytes: Bytes::new(tokens * hidden * ACTIVATION),
+            group: Group::Tensor,
+        };
+        let mut out = Vec::new();
+        if shape.tensor > 1 {
+            out.push(reduce("sum of attention"));
+        }
+        match (kind, self.model.experts) {
+            (LayerKind::Experts, Some(layer)) if shape.expert > 1 => {
+                let routing = Routing::of(layer, shape.expert, 1);
+                // Ranks of a tensor group have the same tokens: each sends its part of them.
+                let own = tokens.div_ceil(shape.tensor);
+                for (name, payload) in [(DISPATCH, self.dispatch), (COMBINE, self.combine)] {
+                    let bytes = routing.sent(own, hidden, payload, Copies::Every);
+                    out.push(Call { name, operation: Operation::AllToAll, bytes, group: Group::Expert });
+                }
+                if shape.tensor > 1 {
+                    let bytes = Bytes::new(tokens * hidden * ACTIVATION);
+                    let (name, operation) = ("tokens of the tensor group", Operation::AllGather);
+                    out.push(Call { name, operation, bytes, group: Group::Tensor });
+                }
+            }
+            _ if shape.tensor > 1 => out.push(reduce("sum of FFN")),
+            _ => {}
+        }
+        out
+    }
+
+    /// The calls before the first layer.
+    #[must_use]
+    pub fn first_calls(&self, batch: &Batch) -> Vec<Call> {
+        if self.shape.tensor == 1 {
+            return Vec::new();
+        }
+        let bytes = Bytes::new(batch.tokens() * self.model.hidden * ACTIVATION);
+        vec![Call { name: "sum of embedding", operation: Operation::AllReduce, bytes, group: Group::Tensor }]
+    }
+
+    /// The calls after the last layer.
+    #[must_use]
+    pub fn last_calls(&self, batch: &Batch) -> Vec<Call> {
+        if self.shape.tensor == 1 || batch.ends() == 0 {
+            return Vec::new();
+        }
+        let bytes = Bytes::new(batch.ends() * self.model.vocab * ACTIVATION);
+        vec![Call { name: "logits", operation: Operation::AllGather, bytes, group: Group::Tensor }]
+    }
+
+    /// What goes from one stage to the next: each rank of a tensor group sends its own copy.
+    #[must_use]
+    pub fn send(&self, batch: &Batch) -> Option<Call> {
+        let bytes = Bytes::new(batch.tokens() * self.model.hidden * ACTIVATION);
+        let (name, operation, group) = ("to the next stage", Operation::Send, Group::Pipeline);
+        (self.shape.pipeline > 1).then_some(Call { name, operation, bytes, group })
+    }
+
+    /// All calls of a step with their numbers, for the rank's share of a batch.
+    #[must_use]
+    pub fn calls(&self, batch: &Batch) -> Vec<Counted> {
+        let mut counts: BTreeMap<Call, u64> = BTreeMap::new();
+        let model = self.model;
+        for (kind, layers) in [(LayerKind::Dense, model.dense_layers), (LayerKind::Experts, model.expert_layers())] {
+            if layers > 0 {
+                self.layer_calls(kind, batch).into_iter().for_each(|c| *counts.entry(c).or_default() += layers);
+            }
+        }
+        let ends = self.first_calls(batch).into_iter().chain(self.last_calls(batch));
+        ends.for_each(|c| *counts.entry(c).or_default() += 1);
+        if let Some(send) = self.send(batch) {
+            *counts.entry(send).or_default() += self.shape.pipeline - 1;
+        }
+        counts.into_iter().map(|(call, count)| Counted { call, count }).collect()
+    }
+}
+
+/// A link of closed forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// From the start of a call to the end of its first byte's way: kernel, barrier, wire.
+    pub latency: Span,
+    /// Bytes per time, one direction, of a GPU.
+    pub rate: Rate,
+}
+
+impl Link {
+    fn time(&self, bytes: u128) -> Span {
+        self.latency + self.rate.time_for(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)))
+    }
+}
+
+/// How a group reaches its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Members.
+    pub ranks: u64,
+    /// Members in a scale-up domain.
+    pub together: u64,
+    /// Inside a domain.
+    pub inside: Link,
+    /// From one to another.
+    pub outside: Link,
+}
+
+/// Which all-reduce is taken inside a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The rule of vLLM; what it leaves to NCCL is a ring.
+    #[default]
+    Vllm,
+    /// The rule of TensorRT-LLM, on Hopper.
+    TensorRtLlm,
+    /// A ring always.
+    Ring,
+    /// One shot always: each reads the buffers of all.
+    OneShot,
+    /// Two shots always: a reduce-scatter and an all-gather.
+    TwoShot,
+}
+
+/// Closed forms, without contention: bounds of what the engine plays, and quick.
+///
+/// One shot `α + (n − 1)·S/β`; two shots `2α + 2·S·(n − 1)/n/β`; ring `2(n − 1)·α + 2·S·(n − 1)/n/β`. Over domains an all-reduce is a
+/// reduce-scatter inside, a ring of each place over domains, and an all-gather inside.
+#[derive(Clone, Debug, Default)]
+pub struct Closed {
+    /// By group; calls of groups that are not there take no time.
+    pub reach: BTreeMap<Group, Reach>,
+    /// Which all-reduce.
+    pub choice: Choice,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shots {
+    One,
+    Two,
+    Ring,
+}
+
+impl Choice {
+    fn taken(self, ranks: u64, bytes: u64) -> Shots {
+        use sim_collectives::algorithms::serving::{TENSORRT_LLM, VLLM};
+        let name = match self {
+            Self::OneShot => return Shots::One,
+            Self::TwoShot => return Shots::Two,
+            Self::Ring => return Shots::Ring,
+            Self::Vllm => VLLM,
+            Self::TensorRtLlm => TENSORRT_LLM,
+        };
+        let group = sim_collectives::call::Group::regular(1, u32::try_from(ranks).unwrap_or(u32::MAX));
+        let situation = sim_collectives::algorithms::serving::Situation {
+            operation: sim_collectives::nccl::Operation::AllReduce,
+            bytes,
+            element: ACTIVATION,
+            sm: 90,
+            nvlink: true,
+            group: &group,
+        };
+        let taken = name.parse().ok().and_then(|n| sim_collectives::algorithms::serving::resolve(n, &situation));
+        match taken.map(sim_collectives::algorithms::Name::as_str) {
+            Some("one_shot") => Shots::One,
+            Some("two_shot") => Shots::Two,
+            _ => Shots::Ring,
+        }
+    }
+}
+
+impl Messages for Closed {
+    fn time(&self, call: &Call) -> Span {
+        let Some(reach) = self.reach.get(&call.group) else { return Span::ZERO };
+        let (n, s) = (u128::from(reach.ranks.max(1)), u128::from(call.bytes.get()));
+        let g = u128::from(reach.together.clamp(1, reach.ranks.max(1)));
+        if n == 1 {
+            return Span::ZERO;
+        }
+        let (inside, outside, domains) = (reach.inside, reach.outside, n.div_ceil(g));
+        let steps = |link: Link, steps: u128, bytes: u128| {
+            link.latency * u64::try_from(steps).unwrap_or(u64::MAX) + Link { latency: Span::ZERO, ..link }.time(bytes)
+        };
+        match call.operation {
+            Operation::AllReduce if domains == 1 => match self.choice.taken(reach.ranks, call.bytes.get()) {
+                Shots::One => inside.time((n - 1) * s),
+                Shots::Two => steps(inside, 2, 2 * s * (n - 1) / n),
+                Shots::Ring => steps(inside, 2 * (n - 1), 2 * s * (n - 1) / n),
+            },
+            Operation::AllReduce => {
+                let local = if g > 1 { steps(inside, 2, 2 * s * (g - 1) / g) } else { Span::ZERO };
+                local + steps(outside, 2 * (domains - 1), 2 * s / g * (domains - 1) / domains)
+            }
+            Operation::AllGather | Operation::ReduceScatter => {
+                let link = if domains > 1 { outside } else { inside };
+                steps(link, 1, s * (n - 1) / n)
+            }
+            Operation::AllToAll => {
+                let near = inside.time(s * (g - 1) / n);
+                if domains > 1 { near.max(outside.time(s * (n - g) / n)) } else { near }
+            }
+            Operation::Send => (if domains > 1 || g == 1 { outside } else { inside }).time(s),
+        }
+    }
+}

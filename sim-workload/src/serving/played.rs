@@ -1,0 +1,186 @@
+//! The time of calls as the engine plays them over a fabric.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use sim_collectives::experts::Experts;
+use sim_collectives::nccl::{Datatype, Element, Operation as Collective, Reduction};
+use sim_collectives::plan::Traffic;
+use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
+use sim_collectives::{Machine, PlanError, Request, bench};
+use sim_core::engine::Limits;
+use sim_core::network::Network;
+use sim_core::units::{Bytes, Span};
+use sim_topology::RouteRequest;
+
+use super::messages::{COMBINE, DISPATCH, Messages};
+use crate::messages::Operation;
+use crate::parallel::Group;
+use crate::step::plan::Call;
+
+/// Sizes that are played: this many between a power of two and the next. Between two of them times are a straight line.
+const STEPS: u64 = 4;
+
+/// Calls of each group alone on the network, played once for each size of a grid and kept.
+///
+/// A step of an instance is a chain: no two of its calls are under way at once, so that each may be played alone. Instances
+/// share no links that they could disturb each other on, except where groups leave their nodes.
+#[derive(Debug)]
+pub struct Played<'a> {
+    network: &'a Network,
+    machines: BTreeMap<Group, Machine<'a>>,
+    algorithms: BTreeMap<Operation, sim_collectives::algorithms::Name>,
+    experts: Option<Experts>,
+    dispatch: (Option<sim_collectives::algorithms::Name>, u64, u64),
+    known: RefCell<BTreeMap<(Call, u64), Span>>,
+    fault: RefCell<Option<String>>,
+}
+
+impl<'a> Played<'a> {
+    /// Calls of groups that `machines` run. Graphs start them: what hosts take belongs to kernels.
+    #[must_use]
+    pub fn new(network: &'a Network, machines: BTreeMap<Group, Machine<'a>>) -> Self {
+        Self {
+            network,
+            machines,
+            algorithms: BTreeMap::new(),
+            experts: None,
+            dispatch: (None, 1, 1),
+            known: RefCell::default(),
+            fault: RefCell::default(),
+        }
+    }
+
+    /// All-reduces by the rule or algorithm `name` in place of NCCL's choice.
+    #[must_use]
+    pub fn all_reduce(mut self, name: sim_collectives::algorithms::Name) -> Self {
+        self.algorithms.insert(Operation::AllReduce, name);
+        self
+    }
+
+    /// Tokens go to `experts` by the kernel `name`. The copies of a token have `dispatch` and `combine` bytes.
+    #[must_use]
+    pub fn experts(
+        mut self,
+        experts: Experts,
+        name: Option<sim_collectives::algorithms::Name>,
+        dispatch: Bytes,
+        combine: Bytes,
+    ) -> Self {
+        self.experts = Some(experts);
+        self.dispatch = (name, dispatch.get().max(1), combine.get().max(1));
+        self
+    }
+
+    /// Why a call could not be played, if one couldn't: its time was taken as zero, so no result stands.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        self.fault.borrow().clone()
+    }
+
+    /// How many calls of different sizes were played.
+    #[must_use]
+    pub fn played(&self) -> usize {
+        self.known.borrow().len()
+    }
+
+    fn at(&self, call: &Call, bytes: u64) -> Span {
+        let key = (Call { bytes: Bytes::ZERO, ..*call }, bytes);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return *known;
+        }
+        let time = self.play(call, Bytes::new(bytes)).unwrap_or_else(|why| {
+            self.fault.borrow_mut().get_or_insert(format!("`{}` of {}: {why}", call.name, Bytes::new(bytes)));
+            Span::ZERO
+        });
+        self.known.borrow_mut().insert(key, time);
+        time
+    }
+
+    fn play(&self, call: &Call, bytes: Bytes) -> Result<Span, String> {
+        let Some(machine) = self.machines.get(&call.group) else {
+            return Err("its group has no communicator".to_owned());
+        };
+        if machine.ranks() < 2 {
+            return Ok(Span::ZERO);
+        }
+        if call.operation == Operation::Send {
+            return self.send(machine, bytes);
+        }
+        let collective = match (call.operation, call.name) {
+            (Operation::AllReduce, _) => Collective::AllReduce,
+            (Operation::AllGather, _) => Collective::AllGather,
+            (Operation::ReduceScatter, _) => Collective::ReduceScatter,
+            (_, DISPATCH) if self.experts.is_some() => Collective::Dispatch,
+            (_, COMBINE) if self.experts.is_some() => Collective::Combine,
+            _ => Collective::AllToAll,
+        };
+        let mut request = Request::new(collective, bytes);
+        request.element = Element { datatype: Datatype::Bfloat16, reduction: Reduction::Sum };
+        request.algorithm = self.algorithms.get(&call.operation).copied();
+        if let (Some(experts), Collective::Dispatch | Collective::Combine) = (self.experts, collective) {
+            request.algorithm = self.dispatch.0;
+            request.traffic = Traffic::Experts(experts);
+            // The request's size is one copy of each token.
+            request.bytes = Bytes::new((bytes.get() / u64::from(experts.top_k.max(1))).max(1));
+        } else if request.algorithm.is_some() {
+            // Kernels of engines want whole vectors of 16 bytes.
+            request.bytes = Bytes::new(bytes.get().next_multiple_of(16));
+        }
+        let timed = bench::time(machine, self.network, &request, 0, 1, Limits::default()).map_err(|e| e.to_string())?;
+        Ok(timed.range.1)
+    }
+
+    /// A message of each rank of the group to the next: they go at the same time, as all ranks of a stage send.
+    fn send(&self, machine: &Machine<'_>, bytes: Bytes) -> Result<Span, String> {
+        let request = RouteRequest::auto(machine.gpus[0], machine.gpus[1]);
+        let route = machine.fabric.route(&request).map_err(|e| PlanError::from(e).to_string())?;
+        let mut graph = StepGraph::default();
+        let message = Message::new(route.links, bytes, Span::ZERO);
+        let node = Node { work: Work::Transfers(vec![message]), after: Vec::new(), start: Span::ZERO };
+        graph.add(node).map_err(|e| e.to_string())?;
+        let run =
+            graph.execute(self.network, machine.fabric.mtu(), &[], Limits::default()).map_err(|e| e.to_string())?;
+        let ended = run.nodes.first().and_then(|n| n.ended).ok_or("it does not end")?;
+        Ok(ended.since(sim_core::units::Time::ZERO))
+    }
+}
+
+impl Messages for Played<'_> {
+    fn time(&self, call: &Call) -> Span {
+        let bytes = call.bytes.get();
+        if bytes == 0 {
+            return Span::ZERO;
+        }
+        let (low, high) = around(bytes);
+        let from = self.at(call, low);
+        if low == high {
+            return from;
+        }
+        let to = self.at(call, high);
+        let (a, b) = (u128::from(from.as_ps()), u128::from(to.as_ps()));
+        let (left, right, all) = (u128::from(high - bytes), u128::from(bytes - low), u128::from(high - low));
+        Span::from_ps(u64::try_from((a * left + b * right) / all).unwrap_or(u64::MAX))
+    }
+}
+
+/// The sizes of the grid at or below and at or above `bytes`.
+fn around(bytes: u64) -> (u64, u64) {
+    let floor = 1u64 << bytes.ilog2();
+    let step = (floor / STEPS).max(1);
+    let low = floor + (bytes - floor) / step * step;
+    (low, if low == bytes { low } else { low.saturating_add(step) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_the_grid() {
+        assert_eq!(around(1024), (1024, 1024));
+        assert_eq!(around(1025), (1024, 1280));
+        assert_eq!(around(2047), (1792, 2048));
+        assert_eq!((around(1), around(3)), ((1, 1), (3, 3)));
+    }
+}

@@ -1,0 +1,352 @@
+//! Published times of prefills, transfers of caches and serving, beside what the models say. `docs/inference.md` has the tables.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sim_collectives::step_graph::{Node, StepGraph, Work};
+use sim_collectives::{Machine as Communicator, Software};
+use sim_core::engine::Limits;
+use sim_core::units::{Bytes, Rate, Span, Time};
+use sim_topology::{Catalogue, Fabric, FabricSpec, PathClass, RouteRequest, Via};
+use sim_workload::compute::{Figures, Machine, Number};
+use sim_workload::experts::Payload;
+use sim_workload::model::Models;
+use sim_workload::parallel::Group;
+use sim_workload::serving::cache_transfer::{NicChoice, Side, Transport, exposed, pieces};
+use sim_workload::serving::messages::{Choice, Closed, Link, Messages, Reach};
+use sim_workload::serving::played::Played;
+use sim_workload::serving::report::Report;
+use sim_workload::serving::requests::{Arrivals, Demand, Lengths};
+use sim_workload::serving::server::{self, Deployment, Order, Pool, serve};
+use sim_workload::serving::step::Steps;
+use sim_workload::serving::{Batch, Instance, Numbers, ShapeSpec};
+
+#[derive(Deserialize)]
+struct File {
+    row: Vec<Row>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Row {
+    id: String,
+    value: f64,
+    metric: String,
+    #[serde(rename = "use")]
+    taken: Option<String>,
+    model: Option<String>,
+    gpu: Option<String>,
+    parallelism: Option<String>,
+    precision: Option<String>,
+    prompt_tokens: Option<u64>,
+    input_len: Option<u64>,
+    output_len: Option<u64>,
+    block_kib: Option<u64>,
+}
+
+fn rows(text: &str) -> Vec<Row> {
+    toml::from_str::<File>(text).unwrap().row
+}
+
+fn caches() -> Vec<Row> {
+    rows(include_str!("data/kv-transfer.toml"))
+}
+
+fn row(all: &[Row], id: &str) -> Row {
+    all.iter().find(|r| r.id == id).unwrap().clone()
+}
+
+/// Signed errors of a time: positive where more is predicted than was measured.
+struct Errors(Vec<(String, f64)>);
+
+impl Errors {
+    fn add(&mut self, id: &str, predicted: f64, measured: f64) {
+        println!(
+            "{id:45} measured {measured:10.3}  predicted {predicted:10.3}  {:+.1} %",
+            (predicted / measured - 1.0) * 100.0
+        );
+        self.0.push((id.to_owned(), predicted / measured - 1.0));
+    }
+
+    /// Of a rate: the error of the time, which is inverse to it.
+    fn rate(&mut self, id: &str, predicted: f64, measured: f64) {
+        println!(
+            "{id:50} measured {measured:8.1}  predicted {predicted:8.1}  {:+.1} % of the time",
+            (measured / predicted - 1.0) * 100.0
+        );
+        self.0.push((id.to_owned(), measured / predicted - 1.0));
+    }
+
+    fn median(&self) -> f64 {
+        let mut sizes: Vec<f64> = self.0.iter().map(|e| e.1.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes[sizes.len() / 2]
+    }
+}
+
+/// 8 NICs of 200 Gb/s, as the source counts; base and share come from the shortest and the longest prompt.
+fn mooncake(tokens: u64, base: Span, share: u64) -> Span {
+    let model = &Models::builtin().get("qwen3-8b").unwrap().model;
+    let side = Side { tensor: 8, pipeline: 1 };
+    let transport = Transport {
+        nic: Rate::gbyte(25),
+        share,
+        nics: 8,
+        per_block: Span::ZERO,
+        block: Bytes::kib(64),
+        base,
+        gpu: None,
+        host: None,
+    };
+    transport.time(&pieces(model, tokens, Number::Bf16, side, side), NicChoice::Affine)
+}
+
+/// Bulk data over all NICs, in GB/s.
+fn bulk(transport: Transport) -> f64 {
+    let bytes = 40_000_000_000u64;
+    let model = &Models::builtin().get("qwen3-8b").unwrap().model;
+    let side = Side { tensor: 1, pipeline: 1 };
+    let tokens = bytes / 147_456;
+    let time = transport.time(&pieces(model, tokens, Number::Bf16, side, side), NicChoice::Striped);
+    (tokens * 147_456) as f64 / time.as_us() / 1e3
+}
+
+#[test]
+fn caches_take_as_long_as_published() {
+    let all = caches();
+    let mut errors = Errors(Vec::new());
+    // Two parameters from the shortest and the longest prompt: what is agreed on, and the share of the wire that payload gets.
+    let (short, long) = (row(&all, "mooncake-qwen3-8b-tp8-128"), row(&all, "mooncake-qwen3-8b-tp8-32768"));
+    let tokens = |r: &Row| r.prompt_tokens.unwrap();
+    let slope = (long.value - short.value) / (tokens(&long) - tokens(&short)) as f64;
+    let base = Span::from_us_f64((short.value - slope * tokens(&short) as f64) * 1e3);
+    let share = (147_456.0 / (slope * 1e-3) / 200e9 * 1e6) as u64;
+    println!("base {:.0} µs, share {:.3}", base.as_us(), share as f64 / 1e6);
+    for r in all.iter().filter(|r| r.metric == "transfer_time_ms" && r.taken.as_deref() == Some("proof")) {
+        errors.add(&r.id, mooncake(tokens(r), base, share).as_us() / 1e3, r.value);
+    }
+    // 16 NICs of 200 Gb/s with a thread each: the least time of a block from blocks of 64 KiB, the share from those of 2 MiB.
+    let (small, large) = (row(&all, "mooncake-efa-p5en-64k"), row(&all, "mooncake-efa-p5en-2048k"));
+    let efa = Transport {
+        nic: Rate::gbyte(25),
+        share: (large.value / 400.0 * 1e6) as u64,
+        nics: 16,
+        per_block: Span::from_us_f64(65_536.0 / (small.value / 16.0 * 1e3)),
+        block: Bytes::kib(64),
+        base: Span::ZERO,
+        gpu: None,
+        host: None,
+    };
+    println!("block {:.2} µs, share {:.3}", efa.per_block.as_us(), efa.share as f64 / 1e6);
+    assert!((bulk(efa) / small.value - 1.0).abs() < 0.01);
+    for r in all.iter().filter(|r| r.metric == "write_bandwidth_GBps" && r.taken.as_deref() == Some("proof")) {
+        errors.rate(&r.id, bulk(Transport { block: Bytes::kib(r.block_kib.unwrap()), ..efa }), r.value);
+    }
+    // Buffers in host memory, one process: the memory of one socket (the catalogue's, 90 % of it as kernels reach) bounds eight NICs of
+    // 400 Gb/s, not four of 200.
+    let catalogue = Catalogue::builtin();
+    let memory = catalogue.constant("memory-of-a-socket").unwrap() * 0.9;
+    let host = Some(Rate::from_gbyte_f64(memory));
+    let four = Transport { nics: 4, per_block: Span::ZERO, host, ..efa };
+    let eight = Transport { nics: 8, nic: Rate::gbyte(50), ..four };
+    for (id, transport) in [("mooncake-te-4nic", four), ("mooncake-te-8nic", eight)] {
+        errors.rate(id, bulk(transport), row(&all, id).value);
+    }
+    println!("median {:.1} %", errors.median() * 100.0);
+    assert_eq!(errors.0.len(), 7);
+    assert!(errors.median() < 0.15);
+}
+
+/// What a cache takes over a fabric whose nodes face each other, by the engine.
+#[test]
+fn the_engine_moves_caches_as_the_closed_form_says() {
+    let fabric = fabric("hgx-h100", 2);
+    let network = fabric.network();
+    let model = &Models::builtin().get("llama3-70b").unwrap().model;
+    let side = |tensor| Side { tensor, pipeline: 1 };
+    let transport = Transport {
+        nic: fabric.plan().nic_rate(),
+        share: 1_000_000,
+        nics: 8,
+        per_block: Span::ZERO,
+        block: Bytes::mib(1),
+        base: Span::ZERO,
+        gpu: Some(Rate::from_gbyte_f64(57.6)),
+        host: None,
+    };
+    let nic = |rank: u64| fabric.nics_of(fabric.gpus()[rank as usize])[0];
+    let played = |from: u64, to: u64, choice, transport: Transport, prefill| {
+        let pieces = pieces(model, 20_000, Number::Bf16, side(from), side(to));
+        let closed = transport.time(&pieces, choice);
+        let messages = transport
+            .messages(&pieces, choice, model.layers, prefill, |from, by, to| {
+                let (src, dst) = (fabric.gpus()[from as usize], fabric.gpus()[8 + to as usize]);
+                let into = if choice == NicChoice::Affine { nic(8 + to) } else { nic(8 + by) };
+                let via = Via::Nics { src: nic(by), dst: into };
+                fabric.route(&RouteRequest::auto(src, dst).via(via)).map(|route| route.links)
+            })
+            .unwrap();
+        let mut graph = StepGraph::default();
+        graph.add(Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO }).unwrap();
+        let run = graph.execute(&network, fabric.mtu(), &[], Limits::default()).unwrap();
+        (run.nodes[0].ended.unwrap().since(Time::ZERO).as_us(), closed.as_us())
+    };
+    // 16 lanes of the fifth generation carry 63 GB/s, 57.6 of them payload in packets of 256 bytes: what one GPU sends at most,
+    // however many NICs it stripes over.
+    for (from, to, choice) in [
+        (8, 8, NicChoice::Affine),
+        (8, 2, NicChoice::Affine),
+        (8, 8, NicChoice::Pinned(3)),
+        (2, 8, NicChoice::Striped),
+        (8, 8, NicChoice::RoundRobin),
+    ] {
+        let (engine, closed) = played(from, to, choice, transport, None);
+        let ratio = engine / closed;
+        println!("{from} to {to}, {choice:?}: engine {engine:.0} µs, closed form {closed:.0} µs");
+        assert!(ratio > 0.999 && ratio < 1.12, "{from} {to} {choice:?}: {engine} {closed}");
+    }
+    // Small blocks: the least time of a block holds, on the engine too.
+    let slow = Transport { per_block: Span::from_us(5), block: Bytes::kib(64), ..transport };
+    let (engine, closed) = played(8, 8, NicChoice::Affine, slow, None);
+    assert!((engine / closed - 1.0).abs() < 0.02, "{engine} {closed}");
+    // Layer by layer: what is left after the prefill is the last layer, or what the transfer takes longer.
+    let (bulk, _) = played(8, 8, NicChoice::Affine, transport, None);
+    for prefill in [Span::from_us(2000), Span::from_us(500_000)] {
+        let (engine, _) = played(8, 8, NicChoice::Affine, transport, Some(prefill));
+        let rule = prefill.as_us() + exposed(Span::from_us_f64(bulk), prefill, model.layers).as_us();
+        assert!((engine / rule - 1.0).abs() < 0.03, "{engine} {rule}");
+    }
+}
+
+fn fabric(system: &str, nodes: u32) -> Fabric {
+    let catalogue = Catalogue::builtin();
+    let node = catalogue.system(system).unwrap().node.clone();
+    Fabric::build(&FabricSpec::new(node, nodes), catalogue).unwrap()
+}
+
+#[test]
+fn a_prefill_over_four_gpus() {
+    let all = rows(include_str!("data/inference-tp.toml"));
+    let mut errors = Errors(Vec::new());
+    let model = &Models::builtin().get("llama3-70b").unwrap().model;
+    let figures = Figures::builtin();
+    let machine = Machine::of(figures.device("a100-sxm4-80").unwrap(), Number::Bf16, Rate::gbyte(2039), figures);
+    let instance = Instance::new(model, ShapeSpec { tensor: 4, ..ShapeSpec::default() }.check(model).unwrap(), machine);
+    let reduce_on = |system: &str, peers: bool| {
+        let mut node = Catalogue::builtin().system(system).unwrap().node.clone();
+        if !peers {
+            node.peers_up_to = PathClass::X;
+        }
+        let fabric = Fabric::build(&FabricSpec::new(node, 1), Catalogue::builtin()).unwrap();
+        let network = fabric.network();
+        let mut software = Software::default();
+        if !peers {
+            software.knobs.set("NCCL_P2P_DISABLE", "1").unwrap();
+        }
+        let group = Communicator::new(&fabric, Catalogue::builtin(), &software, &[0, 1, 2, 3]).unwrap();
+        let played =
+            Played::new(&network, BTreeMap::from([(Group::Tensor, group)])).all_reduce("vllm".parse().unwrap());
+        let call = instance.layer_calls(sim_workload::model::LayerKind::Dense, &Batch::prefill(1, 4096))[0];
+        assert_eq!(call.bytes, Bytes::mib(64));
+        let reduce = played.time(&call).as_us();
+        let whole = Steps::new(&instance, &played).time(&Batch::prefill(1, 4096));
+        assert_eq!(played.fault(), None);
+        (reduce, whole)
+    };
+    let reduce = |peers| reduce_on("hgx-a100", peers);
+    let (near, whole) = reduce(true);
+    println!("kernels {:.1} ms, messages {:.1} ms", whole.kernels.as_us() / 1e3, whole.messages.as_us() / 1e3);
+    errors.add(
+        "llama3-70b-prefill-4xa100-nvlink",
+        whole.total().as_us() / 1e3,
+        row(&all, "llama3-70b-prefill-4xa100-nvlink").value,
+    );
+    errors.add("allreduce-64mib-4xa100-nvlink", near, row(&all, "allreduce-64mib-4xa100-nvlink").value);
+    // One page of one author; its all-reduce reaches 167 GB/s where other runs of the machine reach 230.
+    assert!(errors.0.iter().all(|e| e.1.abs() < 0.25), "{:?}", errors.0);
+    // "PCIe through the host" may be buffers in host memory, or peers behind one root: the published time lies between the two.
+    let measured = row(&all, "allreduce-64mib-4xa100-pcie").value;
+    let (through, (peers, _)) = (reduce(false).0, reduce_on("pcie-a100-4", true));
+    errors.add("allreduce-64mib-4xa100-pcie (host memory)", through, measured);
+    errors.add("allreduce-64mib-4xa100-pcie (peers)", peers, measured);
+    assert!(peers < measured && measured < through);
+}
+
+/// Closed forms of one NVLink domain.
+fn domain(ranks: u64, gbps: f64) -> Closed {
+    let link = Link { latency: Span::from_us(4), rate: Rate::from_gbyte_f64(gbps * 0.8) };
+    let reach = Reach { ranks, together: ranks, inside: link, outside: link };
+    Closed { reach: BTreeMap::from([(Group::Tensor, reach), (Group::Expert, reach)]), choice: Choice::TensorRtLlm }
+}
+
+fn throughput(r: &Row) -> f64 {
+    let name = match r.model.as_deref().unwrap() {
+        "llama3.3-70b" => "llama3-70b",
+        "deepseek-r1" => "deepseek-v3",
+        other => other,
+    };
+    let model = &Models::builtin().get(name).unwrap().model;
+    let (gpu, memory, gib, link) = match r.gpu.as_deref().unwrap() {
+        "H100" => ("h100-sxm", 3350, 80, 450.0),
+        "H200" => ("h200-sxm", 4800, 141, 450.0),
+        "B200" => ("b200-sxm", 8000, 180, 900.0),
+        "GB200" => ("gb200", 8000, 186, 900.0),
+        other => panic!("{other}"),
+    };
+    let (kind, ranks) = r
+        .parallelism
+        .as_deref()
+        .unwrap()
+        .split_at(if r.parallelism.as_deref().unwrap().starts_with("TP") { 2 } else { 3 });
+    let ranks: u64 = ranks.parse().unwrap();
+    let spec = if kind == "TP" {
+        ShapeSpec { tensor: ranks, ..ShapeSpec::default() }
+    } else {
+        ShapeSpec { data: ranks, ..ShapeSpec::default() }
+    };
+    let number = if r.precision.as_deref() == Some("fp4") { Number::Fp4 } else { Number::Fp8 };
+    let figures = Figures::builtin();
+    let machine = Machine::of(figures.device(gpu).unwrap(), number, Rate::gbyte(memory), figures);
+    let instance = Instance {
+        numbers: Numbers { weights: number, cache: Number::Fp8 },
+        dispatch: Payload::FP8,
+        ..Instance::new(model, spec.check(model).unwrap(), machine)
+    };
+    let messages = domain(ranks, link);
+    let room = instance.room(Bytes::new(gib * 1_000_000_000 * 9 / 10));
+    let limits =
+        server::Limits { sequences: 1024 * instance.shape.data, tokens: 8192 * instance.shape.data, cache: room };
+    let pool = Pool { steps: Steps::new(&instance, &messages), count: 1, limits, order: Order::Chunked };
+    let (prompt, output) = (r.input_len.unwrap(), r.output_len.unwrap());
+    let count = (3 * room / (prompt + output)).clamp(16, 3 * limits.sequences);
+    let demand = Demand {
+        arrivals: Arrivals::AtOnce,
+        prompts: Lengths::Fixed(prompt),
+        outputs: Lengths::Fixed(output),
+        count,
+        seed: 1,
+    };
+    let deployment = Deployment::Together(&pool);
+    let run = serve(&deployment, &demand.draw()).unwrap();
+    let report = Report::of(&run, &deployment, 0);
+    report.output_per_gpu()
+}
+
+#[test]
+fn throughput_of_serving() {
+    let all = rows(include_str!("data/serving-throughput.toml"));
+    let mut errors = Errors(Vec::new());
+    for r in all.iter().filter(|r| r.id.starts_with("trtllm")) {
+        errors.rate(&r.id, throughput(r), r.value);
+    }
+    println!("median {:.1} %", errors.median() * 100.0);
+    // Dense, 8-bit weights, two GPUs: nothing is fitted to any of them.
+    let of = |part: &str| Errors(errors.0.iter().filter(|e| e.0.contains(part)).cloned().collect());
+    let dense = of("-tp2-");
+    assert_eq!(dense.0.len(), 4);
+    assert!(dense.median() < 0.15, "{:?}", dense.0);
+    // Models of experts come out too fast: loads of experts are even here, and the kernels between them few. Held so that a change
+    // is seen.
+    for (id, error) in &of("-dep").0 {
+        assert!((-0.60..-0.10).contains(error), "{id}: {error}");
+    }
+}
