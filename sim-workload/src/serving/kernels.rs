@@ -156,7 +156,7 @@ impl Instance<'_> {
             self.ffn(["shared experts up", "shared experts down"], experts.shared * experts.ffn, tokens, out);
         }
         let all = tokens * shape.data;
-        let rows = (all * experts.top_k).div_ceil(shape.expert);
+        let rows = self.uneven((all * experts.top_k).div_ceil(shape.expert));
         let groups = touched(experts.experts, experts.top_k, all).div_ceil(shape.expert);
         let (width, into) = (experts.ffn.div_ceil(shape.expert_tensor), self.model.ffn_matrices() - 1);
         Self::pass("permutation", 2 * rows * h, out);
@@ -166,6 +166,14 @@ impl Instance<'_> {
         let down = Work::Grouped { groups, rows, n: h, k: width };
         self.product_of(Kernel { name: "experts down", work: down }, self.numbers.weights, out);
         Self::pass("sum over experts", (experts.top_k + 1) * tokens * h, out);
+    }
+
+    /// A number of the mean rank on the rank whose experts have most. One that divides experts only has all of them.
+    pub(crate) fn uneven(&self, mean: u64) -> u64 {
+        if self.shape.expert == 1 {
+            return mean;
+        }
+        u64::try_from((u128::from(mean) * u128::from(self.imbalance)).div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
     /// The kernels before the first layer.

@@ -39,7 +39,7 @@ pub struct Counted {
 
 impl Instance<'_> {
     /// The calls of a layer of a kind for the rank's share of a batch, in order. Of dispatch and combine the size is what a rank
-    /// sends to experts, one copy of a token for each.
+    /// sends to experts, one copy of a token for each; where loads are uneven, what the fullest rank gets.
     #[must_use]
     pub fn layer_calls(&self, kind: LayerKind, batch: &Batch) -> Vec<Call> {
         let (shape, hidden, tokens) = (self.shape, self.model.hidden, batch.tokens());
@@ -59,7 +59,7 @@ impl Instance<'_> {
                 // Ranks of a tensor group have the same tokens: each sends its part of them.
                 let own = tokens.div_ceil(shape.tensor);
                 for (name, payload) in [(DISPATCH, self.dispatch), (COMBINE, self.combine)] {
-                    let bytes = routing.sent(own, hidden, payload, Copies::Every);
+                    let bytes = Bytes::new(self.uneven(routing.sent(own, hidden, payload, Copies::Every).get()));
                     out.push(Call { name, operation: Operation::AllToAll, bytes, group: Group::Expert });
                 }
                 if shape.tensor > 1 {

@@ -78,6 +78,8 @@ pub struct Instance<'a> {
     pub dispatch: Payload,
     /// What comes back.
     pub combine: Payload,
+    /// Copies of tokens on the rank whose experts have most, over the mean, in millionths.
+    pub imbalance: u64,
     /// Two halves of a batch take turns, so that the messages of one run beside the kernels of the other. Half the batch must be at
     /// least one token.
     pub two_batches: bool,
@@ -105,6 +107,7 @@ impl<'a> Instance<'a> {
             overhead: Span::ZERO,
             dispatch: Payload::BF16,
             combine: Payload::BF16,
+            imbalance: 1_000_000,
             two_batches: false,
         }
     }
