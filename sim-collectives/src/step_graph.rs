@@ -285,8 +285,9 @@ impl Run<'_> {
     }
 }
 
-/// Messages without software: each a kernel of its own, that ends when the last byte has arrived.
-fn transfers(messages: &[Message], mtu: Bytes) -> Program {
+/// The program of messages without software: each a kernel of its own, that ends when the last byte has arrived.
+#[must_use]
+pub fn transfers(messages: &[Message], mtu: Bytes) -> Program {
     let mut b = ProgramBuilder::new();
     let free = b.cost(Cost::default());
     for message in messages {

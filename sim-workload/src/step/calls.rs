@@ -49,6 +49,8 @@ pub struct Calls<'a> {
     communicators: Vec<Vec<u32>>,
     calls: Vec<Call>,
     machines: Vec<Option<Machine<'a>>>,
+    /// What further communicators do, each with one call.
+    programs: Vec<Program>,
 }
 
 impl fmt::Debug for Calls<'_> {
@@ -76,13 +78,25 @@ impl<'a> Calls<'a> {
         calls: Vec<Call>,
     ) -> Self {
         let machines = communicators.iter().map(|_| None).collect();
-        Self { fabric, network, make, adjust: None, communicators, calls, machines }
+        Self { fabric, network, make, adjust: None, communicators, calls, machines, programs: Vec::new() }
     }
 
     /// The same calls, each asked for as `adjust` changes it.
     #[must_use]
     pub fn adjusted(self, adjust: Adjust<'a>) -> Self {
         Self { adjust: Some(adjust), ..self }
+    }
+
+    /// The same calls, and programs that are carried beside them: each as the call 0 of a communicator of its own behind the others.
+    /// Returned are the numbers of these communicators.
+    #[must_use]
+    pub fn beside(mut self, programs: Vec<Program>) -> (Self, core::ops::Range<u32>) {
+        let first = self.communicators.len() as u32;
+        let last = first + programs.len() as u32;
+        self.communicators.resize(last as usize, Vec::new());
+        self.machines.resize_with(last as usize, || None);
+        self.programs = programs;
+        (self, first..last)
     }
 
     /// The cluster.
@@ -112,6 +126,10 @@ impl<'a> Calls<'a> {
     /// A call and its group in words.
     #[must_use]
     pub fn describe(&self, communicator: u32, call: u32) -> String {
+        let own = self.communicators.len() - self.programs.len();
+        if let Some(number) = (communicator as usize).checked_sub(own) {
+            return format!("traffic {number} beside the step");
+        }
         let ranks = self.communicators.get(communicator as usize).map_or(&[][..], Vec::as_slice);
         let named: Vec<String> = ranks.iter().take(NAMED).map(u32::to_string).collect();
         let more = if ranks.len() > NAMED { format!(", ... ({} in all)", ranks.len()) } else { String::new() };
@@ -178,6 +196,10 @@ impl<'a> Calls<'a> {
     }
 
     fn lower(&mut self, communicator: u32, call: u32) -> Result<Program, String> {
+        let own = self.communicators.len() - self.programs.len();
+        if let Some(program) = (communicator as usize).checked_sub(own).and_then(|at| self.programs.get(at)) {
+            return Ok(program.clone());
+        }
         let what = *self.calls.get(call as usize).ok_or_else(|| format!("there is no call {call}"))?;
         let ranks = self.communicators.get(communicator as usize);
         let ranks = ranks.ok_or_else(|| format!("there is no communicator {communicator}"))?;

@@ -9,6 +9,7 @@ mod calls;
 mod chain;
 mod kernels;
 mod tables;
+mod together;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use std::collections::BinaryHeap;
 
 use sim_core::units::{Span, Time};
 
-use super::carrier::{Carrier, CarryError, End, Start};
+use super::carrier::{CarryError, Start};
 use super::outcome::{Breakdown, Outcome, Piece, PieceKind, Ran};
 use super::plan::{Label, Op, Plan, Stream, Work};
 use crate::compute::{Jitter, Slowdown};
@@ -27,6 +28,7 @@ use account::Books;
 use chain::{Chains, NONE};
 pub use tables::Communicator;
 use tables::{Meetings, Table};
+pub use together::{Beside, play, play_together};
 
 /// What a step is played with.
 #[derive(Clone, Debug, Default)]
@@ -151,6 +153,8 @@ pub struct Player<'a> {
     last: u32,
     ran: Vec<Ran>,
     operations: u64,
+    /// Ranks that have not done all.
+    busy: u32,
     ends: Vec<Time>,
 }
 
@@ -189,6 +193,7 @@ impl<'a> Player<'a> {
                 *l = *span;
             }
         }
+        let busy = stages.iter().filter(|s| !tables[**s as usize].waits.is_empty()).count() as u32;
         let open = meetings.communicators.iter().map(|_| Default::default()).collect();
         Self {
             plan,
@@ -213,6 +218,7 @@ impl<'a> Player<'a> {
             last: NONE,
             ran: Vec::new(),
             operations: 0,
+            busy,
             ends: vec![Time::ZERO; n],
         }
     }
@@ -221,6 +227,12 @@ impl<'a> Player<'a> {
     #[must_use]
     pub fn communicators(&self) -> &[Communicator] {
         &self.meetings.communicators
+    }
+
+    /// Whether all ranks have done all.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.busy == 0
     }
 
     /// Begins.
@@ -316,6 +328,7 @@ impl<'a> Player<'a> {
         self.operations += 1;
         let state = &mut self.ranks[rank as usize];
         state.left -= 1;
+        self.busy -= u32::from(state.left == 0);
         self.ends[rank as usize] = self.now;
         let table = &self.tables[state.stage as usize];
         for at in table.followers(op).rev() {
@@ -384,70 +397,4 @@ impl<'a> Player<'a> {
             }
         }
     }
-}
-
-/// Plays a step over a carrier.
-///
-/// # Errors
-/// If a call can't be carried, ranks wait for each other, or `stop` says so (it is asked now and then).
-pub fn play(player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -> bool) -> Result<Outcome, PlayError> {
-    let mut outcomes = play_together(vec![player], carrier, stop)?;
-    Ok(outcomes.pop().unwrap_or_default())
-}
-
-/// Plays several steps that begin together over one carrier. Its communicators and calls are those of the players, one player's
-/// after the other's.
-///
-/// # Errors
-/// As [`play`].
-pub fn play_together(
-    mut players: Vec<Player<'_>>,
-    carrier: &mut dyn Carrier,
-    stop: &dyn Fn() -> bool,
-) -> Result<Vec<Outcome>, PlayError> {
-    let count = players.len() as u32;
-    let mut from = Vec::new();
-    let (mut communicators, mut calls) = (0, 0);
-    for player in &players {
-        from.push((communicators, calls));
-        communicators += player.communicators().len() as u32;
-        calls += player.plan.calls.len() as u32;
-    }
-    let (mut own, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    let mut begin = |players: &mut [Player<'_>], carrier: &mut dyn Carrier, at: Time| {
-        starts.clear();
-        for (i, (player, (communicators, calls))) in players.iter_mut().zip(&from).enumerate() {
-            player.starts(&mut own);
-            starts.extend(own.iter().map(|start| Start {
-                communicator: start.communicator + communicators,
-                call: start.call + calls,
-                token: start.token * count + i as u32,
-            }));
-        }
-        if starts.is_empty() { Ok(()) } else { carrier.start(&starts, at) }
-    };
-    players.iter_mut().for_each(Player::begin);
-    begin(&mut players, carrier, Time::ZERO)?;
-    let mut turns = 0u32;
-    loop {
-        turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(4096) && stop() {
-            return Err(PlayError::Interrupted);
-        }
-        let kernels = players.iter_mut().filter_map(Player::next_kernel).min();
-        let ended = carrier.next(kernels.unwrap_or(Time::MAX))?;
-        let Some(now) = ended.or(kernels) else { break };
-        if ended.is_some() {
-            ends.clear();
-            carrier.take(&mut ends);
-            for end in &ends {
-                players[(end.token % count) as usize].member_ends(End { token: end.token / count, ..*end });
-            }
-        }
-        for player in &mut players {
-            player.kernels_end(now);
-        }
-        begin(&mut players, carrier, now)?;
-    }
-    players.into_iter().map(Player::finish).collect()
 }
