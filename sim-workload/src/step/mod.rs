@@ -7,10 +7,11 @@
 //! * [`overlap`]: which messages run beside kernels.
 //! * [`outcome`]: the time, where it went, and the chain of work that the end waited for.
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
-//! * [`calls`]: what calls are on a cluster; [`islands`], [`whole`]: carriers of them.
+//! * [`calls`]: what calls are on a cluster; [`islands`], [`whole`], [`coarse`]: carriers of them.
 
 pub mod calls;
 pub mod carrier;
+pub mod coarse;
 pub mod islands;
 pub mod make;
 pub mod outcome;

@@ -317,3 +317,31 @@ fn reuse_of_many_calls() {
     println!("100 thousand sends: {:?}", clock.elapsed());
     println!("{calls} calls, {told} ends, {:?}", islands.counts());
 }
+
+#[test]
+fn closed_forms_are_bounds_and_no_loose_ones() {
+    let big = [
+        call(Operation::AllReduce, 256 << 20),
+        call(Operation::AllGather, 256 << 20),
+        call(Operation::ReduceScatter, 256 << 20),
+        call(Operation::AllToAll, 256 << 20),
+        call(Operation::Send, 256 << 20),
+        call(Operation::AllReduce, 1 << 12),
+    ];
+    for kind in 0..4 {
+        let (fabric, groups) = (fabric(2, kind), some_groups(2));
+        for (group, calls_of) in [(0, &[0, 1, 2, 3, 5][..]), (2, &[0, 1, 4, 5]), (10, &[4]), (30, &[0, 1, 2, 3, 5])] {
+            for of in calls_of {
+                let list = [step(group, *of, None, 3)];
+                let mut coarse = super::super::coarse::Coarse::new(calls(&fabric, &groups, &big));
+                let bound = drive(&mut coarse, &groups, &list).last().unwrap().at;
+                let mut islands = Islands::new(calls(&fabric, &groups, &big), Limits::default());
+                let exact = drive(&mut islands, &groups, &list).last().unwrap().at;
+                let (bound, exact) = (bound.since(Time::ZERO).as_ps(), exact.since(Time::ZERO).as_ps());
+                let words = islands.calls().describe(group, *of);
+                let large = big[*of as usize].bytes > Bytes::mib(1);
+                assert!(bound <= exact && (!large || exact < 4 * bound), "{words}: {bound} {exact}");
+            }
+        }
+    }
+}
