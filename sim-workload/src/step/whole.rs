@@ -127,3 +127,109 @@ impl Carrier for Whole<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sim_collectives::{Machine, Software};
+    use sim_core::ids::LinkId;
+    use sim_core::net::NetPlan;
+    use sim_core::net::spec::{ClassSpec, FlowControlSpec, FlowSpec, Marking, NetSpec, PortSpec};
+    use sim_core::network::{Forwarding, Network};
+    use sim_core::rate_control::RateSpec;
+    use sim_core::units::Bytes;
+    use sim_topology::{Catalogue, DeviceKind, Fabric, FabricSpec};
+
+    use super::super::islands::{Reuse, reuse};
+    use super::super::plan::Call;
+    use super::*;
+    use crate::messages::Operation;
+    use crate::parallel::Group;
+
+    /// The links between NICs and switches as ports with unlimited buffers.
+    fn packets(fabric: &Fabric, network: &Network) -> NetPlan {
+        let links: Vec<LinkId> =
+            (0..fabric.links().len()).map(LinkId::new).filter(|link| fabric.link(*link).class.is_network()).collect();
+        let ends: Vec<_> = links.iter().map(|link| (fabric.link(*link).from, fabric.link(*link).to)).collect();
+        let mut devices: Vec<_> = ends.iter().map(|(from, _)| *from).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let place = |device| devices.binary_search(&device).unwrap() as u32;
+        let twin = |port: usize, from, to| {
+            (0..ends.len()).filter(|o| ends[*o] == (to, from)).min_by_key(|o| o.abs_diff(port)).unwrap() as u32
+        };
+        let ports = ends.iter().enumerate().map(|(port, (from, to))| PortSpec {
+            rate: network.link(links[port]).rate,
+            latency: network.link(links[port]).latency,
+            near: place(*from),
+            far: place(*to),
+            twin: twin(port, *from, *to),
+            forwarding: Forwarding::StoreAndForward,
+            lose_every: 0,
+            lose_per_2_32: 0,
+        });
+        let spec = NetSpec {
+            seed: 1,
+            mtu: fabric.mtu().get() as u32,
+            overhead: network.link(links[0]).packet_overhead.get() as u32,
+            control_size: 64,
+            endpoints: devices.iter().map(|device| fabric.device(*device).kind == DeviceKind::Nic).collect(),
+            ports: ports.collect(),
+            classes: vec![ClassSpec { priority: 0, weight: 1, lossless: true, marking: Marking::Off }],
+            flow_control: FlowControlSpec::Unlimited,
+            ..NetSpec::default()
+        };
+        let flow = FlowSpec { ack_every: 4, ..FlowSpec::default() };
+        NetPlan { spec, links, flow, rate: RateSpec::None, others: Vec::new(), fetch: NetPlan::FETCH, drain: None }
+    }
+
+    /// All ends of two sends that share a NIC, a gather beside them, and a send later.
+    fn ends(fabric: &Fabric, network: Network) -> Vec<End> {
+        let make = |ranks: &[u32]| {
+            Machine::new(fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
+        };
+        let call = |operation, bytes| Call { name: "message", operation, bytes: Bytes::mib(bytes), group: Group::Data };
+        let calls = vec![call(Operation::Send, 8), call(Operation::AllGather, 4)];
+        let groups = vec![vec![0, 8], vec![0, 16], (0..24).step_by(8).collect()];
+        let mut whole =
+            Whole::new(Calls::new(fabric, network, Box::new(make), groups, calls), Limits::default()).unwrap();
+        let (mut all, mut ends) = (Vec::new(), Vec::new());
+        let start = |communicator, call, token| Start { communicator, call, token };
+        whole.start(&[start(0, 0, 0), start(1, 0, 1), start(2, 1, 2)], Time::ZERO).unwrap();
+        let mut later = Some(Time::from_ps(900_000_000_000));
+        loop {
+            match (whole.next(later.unwrap_or(Time::MAX)).unwrap(), later) {
+                (Some(at), _) => {
+                    whole.take(&mut ends);
+                    assert!(ends.iter().all(|end| end.at == at));
+                    all.append(&mut ends);
+                }
+                (None, Some(at)) => {
+                    whole.start(&[start(0, 0, 3)], at).unwrap();
+                    later = None;
+                }
+                (None, None) => break,
+            }
+        }
+        assert_eq!(whole.finish().faults, []);
+        all
+    }
+
+    #[test]
+    fn calls_go_over_packets_too() {
+        let node = Catalogue::builtin().system("hgx-h100").unwrap().node.clone();
+        let fabric = Fabric::build(&FabricSpec::new(node, 3), Catalogue::builtin()).unwrap();
+        let network = fabric.network();
+        let plan = packets(&fabric, &network);
+        assert_eq!(reuse(&network), Reuse::Exact);
+        let with_packets = network.clone().with_packets(plan);
+        assert!(matches!(reuse(&with_packets), Reuse::Off { .. }));
+        let (plain, packets) = (ends(&fabric, network), ends(&fabric, with_packets));
+        let token = |ends: &[End], token| ends.iter().filter(|end| end.token == token).count();
+        for (of, members) in [(0, 2), (1, 2), (2, 3), (3, 2)] {
+            assert_eq!((token(&plain, of), token(&packets, of)), (members, members));
+        }
+        // A lone send takes about the same.
+        let last = |ends: &[End]| ends[ends.len() - 1].at.as_ps() as f64 - 9e11;
+        assert!((last(&packets) / last(&plain) - 1.0).abs() < 0.1, "{} {}", last(&packets), last(&plain));
+    }
+}

@@ -1,7 +1,7 @@
 //! Exact reuse: what shares no link can't influence each other, and what was played once is not played again.
 //!
 //! Calls that are under way and share a link, directly or through others, are an *island*. To the engine an island is a *word*:
-//! when which form started on which links ([`forms`], [`layouts`], [`words`]). A call joins all islands whose links it meets and
+//! when which form started on which links (`forms`, `layouts`, `words`). A call joins all islands whose links it meets and
 //! makes them one. An island is over when nothing of it can be felt any more: all has ended, what is left (clear-to-sends) has
 //! arrived, and all links are free.
 //!

@@ -1,5 +1,5 @@
 //! The plan of a step from a job: what each stage does in the order of its schedule, with every message of
-//! [`messages`](crate::messages) where its place is.
+//! [`messages`] where its place is.
 //!
 //! In the order of frameworks: kernels in one stream; calls of a kind of group in one stream, those of shards in two (gathers, and
 //! reductions of units); messages to and from each neighbour in a stream of their own. A gradient by the weights is worked out while
