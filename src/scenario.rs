@@ -66,8 +66,11 @@ pub(crate) use software::{TUNER_FILE, acts};
 pub use starter::starter;
 pub use transport::{Carried, Class, Packets, Parameter};
 pub(crate) use varied::{Key, Varied};
+pub(crate) use workload::nics_between;
 pub(crate) use workload::reduction;
-pub use workload::{Collective, SlowRank, Step, Traffic, Transfer, Transfers, Uneven, Workload};
+pub use workload::{
+    Collective, Failures, Inference, Moves, PoolSpec, SlowRank, Step, Traffic, Transfer, Transfers, Uneven, Workload,
+};
 
 /// A scenario: which cluster, which software, which work.
 #[derive(Clone, Debug, PartialEq)]

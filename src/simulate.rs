@@ -14,6 +14,7 @@ mod congested;
 mod explain;
 pub(crate) mod healthy;
 mod idle;
+mod inference;
 mod interval;
 mod links;
 mod local;
@@ -139,6 +140,14 @@ pub enum RunError {
         /// Why.
         source: ExecuteError,
     },
+    /// Inference can't be served so.
+    #[error("{what}: {why}")]
+    Inference {
+        /// The workload.
+        what: String,
+        /// Why.
+        why: String,
+    },
     /// The books of the engine don't balance, which is a fault of the program.
     #[error("{what}: {faults}")]
     Invariant {
@@ -213,6 +222,11 @@ impl Loaded {
                     transfers::play(&mut world, &all, &mut sum)?
                 }
                 Workload::Step(one) => step::play(&mut world, one, &mut sum)?,
+                Workload::Inference(one) => inference::play(&mut world, one, &mut sum)?,
+                Workload::Failures(one) => {
+                    inference::fail(&mut world, one, &mut sum);
+                    true
+                }
             };
             if !go_on {
                 break;
@@ -285,7 +299,7 @@ fn simulations(workload: &Workload) -> usize {
     match workload {
         joined if joined.with_previous() => 0,
         Workload::Collective(Collective { sizes, .. }) => sizes.len(),
-        Workload::Transfer(_) => 1,
+        Workload::Transfer(_) | Workload::Inference(_) | Workload::Failures(_) => 1,
         Workload::Step(step) => step.steps as usize,
     }
 }
@@ -531,6 +545,7 @@ impl RunError {
                     ExecuteError::Plan(PlanError::NoCandidate(_) | PlanError::Unable { .. } | PlanError::Route(_))
                 )
             }
+            Self::Inference { .. } => true,
             Self::Invariant { .. } => false,
         }
     }

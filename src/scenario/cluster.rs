@@ -250,7 +250,7 @@ fn inline(view: &View<'_>) -> Option<NodeSpec> {
     })
 }
 
-fn integers(items: &[Node]) -> Vec<u32> {
+pub(super) fn integers(items: &[Node]) -> Vec<u32> {
     let number = |n: &Node| match n.value {
         Value::Integer(Some(value)) => u32::try_from(value).ok(),
         _ => None,

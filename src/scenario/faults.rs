@@ -170,6 +170,10 @@ pub(super) fn bear_on_work(root: &View<'_>, fabric: &Fabric, workloads: &[Worklo
                 collective.group.iter().filter_map(|&rank| fabric.gpus().get(rank as usize).copied()).collect()
             }
             Workload::Transfer(transfers) => transfers.traffic.iter().flat_map(|t| [t.src, t.dst]).collect(),
+            Workload::Inference(work) => {
+                work.gpus().filter_map(|gpu| fabric.gpus().get(gpu as usize).copied()).collect()
+            }
+            Workload::Failures(_) => Vec::new(),
             Workload::Step(step) => {
                 step.gpus.iter().filter_map(|&gpu| fabric.gpus().get(gpu as usize).copied()).collect()
             }
@@ -208,7 +212,7 @@ fn idle_stragglers(root: &View<'_>, fabric: &Fabric, workloads: &[Workload], out
         .filter_map(|w| match w {
             Workload::Collective(collective) => Some(collective.group.as_slice()),
             Workload::Step(step) => Some(step.gpus.as_slice()),
-            Workload::Transfer(_) => None,
+            Workload::Transfer(_) | Workload::Inference(_) | Workload::Failures(_) => None,
         })
         .collect();
     // An empty group is all ranks.

@@ -67,7 +67,7 @@ pub(super) fn posted_writes(
             continue;
         }
         let direct = fabric
-            .route(&transfer.way.via.request(transfer.src, transfer.dst))
+            .route(&transfer.way.request(transfer.src, transfer.dst))
             .is_ok_and(|route| route.kind == PairKind::Pcie);
         let (Some(from), Some(to)) = (spec.root_row_of_gpu(a.index), spec.root_row_of_gpu(b.index)) else { continue };
         if direct && from != to {

@@ -7,6 +7,7 @@ mod catalogue;
 mod fabric;
 mod facts;
 mod faults;
+mod inference;
 mod observe;
 mod step;
 mod tables;
@@ -14,6 +15,7 @@ mod transport;
 
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
+pub(crate) use inference::{FAILURES, INFERENCE, KV_TRANSFER};
 pub(crate) use observe::OBSERVE;
 pub(crate) use step::{SLOW_RANK, STEP};
 pub use tables::ROOT;

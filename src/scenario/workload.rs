@@ -1,7 +1,10 @@
 //! What a scenario runs.
 
 mod collective;
+mod failures;
 mod group;
+mod inference;
+mod kv_transfer;
 mod step;
 mod traffic;
 mod transfer;
@@ -11,6 +14,8 @@ use sim_topology::{Catalogue, DeviceId, Fabric};
 
 pub use collective::Collective;
 pub(crate) use collective::reduction;
+pub use failures::Failures;
+pub use inference::{Inference, Moves, PoolSpec};
 pub use step::{SlowRank, Step};
 pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
@@ -30,6 +35,10 @@ pub enum Workload {
     Transfer(Transfers),
     /// A training step.
     Step(Box<Step>),
+    /// Inference.
+    Inference(Box<Inference>),
+    /// A long run that fails.
+    Failures(Failures),
 }
 
 impl Workload {
@@ -40,6 +49,8 @@ impl Workload {
             Self::Collective(collective) => collective.name.as_deref(),
             Self::Transfer(transfers) => transfers.name.as_deref(),
             Self::Step(step) => step.name.as_deref(),
+            Self::Inference(inference) => inference.name.as_deref(),
+            Self::Failures(failures) => failures.name.as_deref(),
         }
     }
 }
@@ -51,7 +62,7 @@ impl Workload {
         match self {
             Self::Collective(collective) => collective.with_previous,
             Self::Transfer(transfers) => transfers.with_previous,
-            Self::Step(_) => false,
+            Self::Step(_) | Self::Inference(_) | Self::Failures(_) => false,
         }
     }
 
@@ -60,7 +71,7 @@ impl Workload {
     pub fn collective_together(&self) -> Option<&Collective> {
         match self {
             Self::Collective(collective) => Some(collective).filter(|c| c.with_previous),
-            Self::Transfer(_) | Self::Step(_) => None,
+            Self::Transfer(_) | Self::Step(_) | Self::Inference(_) | Self::Failures(_) => None,
         }
     }
 
@@ -69,7 +80,7 @@ impl Workload {
     pub fn transfers_together(&self) -> Option<&Transfers> {
         match self {
             Self::Transfer(transfers) => Some(transfers).filter(|t| t.with_previous),
-            Self::Collective(_) | Self::Step(_) => None,
+            Self::Collective(_) | Self::Step(_) | Self::Inference(_) | Self::Failures(_) => None,
         }
     }
 }
@@ -101,6 +112,9 @@ pub(super) fn workloads(
                 transfer::transfers(&view, item, fabric, packets, (seed, stream), out).map(Workload::Transfer)
             }
             Some("step") => step::step(item, fabric, catalogue, seed, out).map(Workload::Step),
+            Some("inference") => inference::inference(item, fabric, catalogue, seed, out).map(Workload::Inference),
+            Some("kv-transfer") => kv_transfer::transfers(item, fabric, packets, out).map(Workload::Transfer),
+            Some("failures") => failures::failures(item, fabric, out).map(Workload::Failures),
             _ => None,
         };
         if let (Some(workload), Some(node)) = (&workload, table.get("with_previous"))
@@ -109,7 +123,9 @@ pub(super) fn workloads(
         {
             out.push(fault.at(node.place.clone(), "asked for here"));
         }
-        before = kind.map(|kind| (kind, workload.is_some()));
+        // Caches on their way are transfers.
+        let like = |kind| if kind == "kv-transfer" { "transfer" } else { kind };
+        before = kind.map(|kind| (like(kind), workload.is_some()));
         list.extend(workload);
     }
     list
@@ -146,6 +162,9 @@ fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Opti
         }
         (Workload::Transfer(_), Some(("transfer", _))) => None,
         (_, Some(("step", _))) => fault("nothing can run with a step yet", as_transfers),
+        (Workload::Inference(_) | Workload::Failures(_), _) | (_, Some(("inference" | "failures", _))) => {
+            fault("inference and long runs have no links that others could share", as_transfers)
+        }
         (Workload::Collective(_), Some(("transfer", _))) => {
             fault("a collective can't run with the transfers before it", as_transfers)
         }
@@ -175,10 +194,32 @@ pub(super) fn shapes_only(root: &View<'_>, out: &mut Diagnostics) {
                 collective::collective(&View::new(table, &COLLECTIVE), None, out);
             }
             Some("step") => step::shape(item, out),
+            Some("inference") => inference::shape(item, out),
+            Some("kv-transfer") => kv_transfer::shape(item, out),
             Some("transfer") => transfer::shape(&View::new(table, &TRANSFER), item, out),
             _ => {}
         }
     }
+}
+
+/// The NICs of a message between two GPUs when that of number `nic` of the sender's node carries it: into the receiver's own NIC if
+/// each rank uses its own, else into the one of the same number. `None` where a node has no such NIC.
+pub(crate) fn nics_between(
+    fabric: &Fabric,
+    src: DeviceId,
+    dst: DeviceId,
+    choice: sim_workload::serving::cache_transfer::NicChoice,
+    nic: u64,
+) -> Option<(DeviceId, DeviceId)> {
+    let own = |gpu: DeviceId| fabric.nics_of(gpu).first().copied();
+    if choice == sim_workload::serving::cache_transfer::NicChoice::Affine {
+        return Some((own(src)?, own(dst)?));
+    }
+    let of = |gpu: DeviceId| {
+        let node = fabric.nodes().get(fabric.device(gpu).node? as usize)?;
+        node.nics.get((nic % node.nics.len().max(1) as u64) as usize).copied()
+    };
+    Some((of(src)?, of(dst)?))
 }
 
 /// The number of ranks that a workload takes of the `gpus` there are.

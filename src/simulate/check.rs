@@ -63,6 +63,7 @@ impl RunError {
         let fault = |code| Diagnostic::new(code, self.to_string());
         match self {
             Self::Machine(_) | Self::NotModelled(_) => fault(Code::Unsupported),
+            Self::Inference { .. } => fault(Code::Unsupported),
             Self::Unable { source: ExecuteError::Plan(PlanError::Route(_)), .. } => fault(Code::NoPath),
             Self::Unable { source: ExecuteError::Plan(_), .. } if forced.is_empty() => fault(Code::Unsupported),
             Self::Unable { source: ExecuteError::Plan(_), .. } => {

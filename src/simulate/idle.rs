@@ -74,6 +74,8 @@ fn users(loaded: &Loaded) -> BTreeSet<DeviceId> {
             Workload::Collective(c) if c.group.is_empty() => users.extend(fabric.gpus()),
             Workload::Collective(c) => users.extend(c.group.iter().filter_map(|&r| fabric.gpus().get(r as usize))),
             Workload::Step(step) => users.extend(step.gpus.iter().filter_map(|&r| fabric.gpus().get(r as usize))),
+            Workload::Inference(work) => users.extend(work.gpus().filter_map(|r| fabric.gpus().get(r as usize))),
+            Workload::Failures(_) => {}
             Workload::Transfer(list) => users.extend(list.traffic.iter().map(|t| starter(fabric, &t))),
         }
     }

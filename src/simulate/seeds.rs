@@ -54,7 +54,7 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     let transfers = || {
         loaded.scenario.workloads.iter().filter_map(|workload| match workload {
             Workload::Transfer(transfers) => Some(transfers),
-            Workload::Collective(_) | Workload::Step(_) => None,
+            Workload::Collective(_) | Workload::Step(_) | Workload::Inference(_) | Workload::Failures(_) => None,
         })
     };
     let mut names: Vec<String> = Vec::new();

@@ -30,7 +30,7 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
     };
     let message = |t: &Transfer, part: u64, bytes: Bytes| {
         let ports = ports(t);
-        let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
+        let request = t.way.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
         let route = fabric.route(&request);
         let route =
             route.map_err(|error| RunError::unable(what.clone())(sim_collectives::PlanError::from(error).into()))?;
@@ -41,6 +41,8 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
         let buffers = t.way.staging.map(|size| (size, stops));
         let late = fabric.slowness_of(starter(fabric, t)).map_or(Span::ZERO, |slow| slow.delay);
         let mut message = Message { buffers, way: t.way.packets, ..Message::new(route.links, bytes, t.start + late) };
+        message.launch = t.way.launch;
+        message.pace = t.way.pace;
         if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };

@@ -41,7 +41,7 @@ impl Loaded {
         let place = software.env_places.get(TUNER_FILE)?;
         let mut calls = self.scenario.workloads.iter().filter_map(|workload| match workload {
             Workload::Collective(collective) => Some((collective, self.machine(&collective.group).ok()?)),
-            Workload::Transfer(_) | Workload::Step(_) => None,
+            Workload::Transfer(_) | Workload::Step(_) | Workload::Inference(_) | Workload::Failures(_) => None,
         });
         let fits = calls.any(|(collective, machine)| {
             let requests = sweep::requests(collective, machine.ranks());

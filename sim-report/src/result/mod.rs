@@ -8,6 +8,7 @@ mod best;
 mod compare;
 mod faults;
 mod fit;
+mod inference;
 mod observed;
 mod path;
 mod run;
@@ -24,6 +25,9 @@ pub use best::{BestResult, TriedResult};
 pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
+pub use inference::{
+    GoodputResult, InferenceCall, InferencePool, InferenceResult, InferenceStep, LongRunResult, Quantiles, ServedResult,
+};
 pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
 pub use run::{

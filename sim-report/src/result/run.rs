@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BestResult, DesignResult, FaultResult, HealthyResult, ParameterResult, SeedsResult, SeriesResult, StepResult,
-    TransportResult,
+    BestResult, DesignResult, FaultResult, HealthyResult, InferenceResult, LongRunResult, ParameterResult, SeedsResult,
+    SeriesResult, StepResult, TransportResult,
 };
 
 /// How many links [`RunResults::set_links`] lists at most.
@@ -34,6 +34,12 @@ pub struct RunResults {
     /// The steps after the first, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_steps: Vec<StepResult>,
+    /// Where workloads are inference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inference: Vec<InferenceResult>,
+    /// Where workloads are long runs that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub long_runs: Vec<LongRunResult>,
     /// All links up to [`MAX_LINKS`], or the busiest of them, in order of name or of utilization.
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.

@@ -3,6 +3,7 @@
 mod csv_file;
 mod fit;
 mod github;
+mod inference;
 mod junit;
 mod nccl;
 mod observed;
@@ -14,6 +15,7 @@ mod transport;
 pub use csv_file::{collectives_csv, compare_csv, links_csv, transfers_csv, write_csv};
 pub use fit::{fit_text, parameters_line};
 pub use github::compare_markdown;
+pub use inference::{inference_headline, inference_text, long_run_headline, long_run_text};
 pub use junit::junit;
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
 pub use observed::{flows_csv, ports_csv, series_csv, series_text};

@@ -153,7 +153,8 @@ pub struct Transport {
 
 impl Transport {
     /// The parts of a piece, number `index` of its list, by NIC of the sending node, in bytes.
-    fn parts(&self, index: u64, piece: &Piece, choice: NicChoice) -> Vec<(u64, Bytes)> {
+    #[must_use]
+    pub fn parts(&self, index: u64, piece: &Piece, choice: NicChoice) -> Vec<(u64, Bytes)> {
         let (nics, bytes) = (self.nics.max(1), piece.bytes());
         match choice {
             NicChoice::Affine => vec![(piece.from % nics, bytes)],
@@ -219,14 +220,8 @@ impl Transport {
         for (index, piece) in pieces.iter().enumerate() {
             for (nic, bytes) in self.parts(index as u64, piece, choice) {
                 let links = route(piece.from, nic, piece.to)?;
-                let parts = if prefill.is_some() { piece.layers.max(1) } else { 1 };
-                for part in 0..parts {
-                    let size = bytes.get() / parts + u64::from(part < bytes.get() % parts);
-                    let start = prefill.map_or(Span::ZERO, |span| {
-                        let made = u128::from(piece.first_layer + part + 1) * u128::from(span.as_ps());
-                        Span::from_ps(u64::try_from(made / u128::from(layers.max(1))).unwrap_or(u64::MAX))
-                    });
-                    let mut message = Message::new(links.clone(), Bytes::new(size), start);
+                for (size, start) in by_layer(piece, bytes, layers, prefill) {
+                    let mut message = Message::new(links.clone(), size, start);
                     message.launch = self.base;
                     message.pace = Some(self.rate());
                     out.push(message);
@@ -235,6 +230,20 @@ impl Transport {
         }
         Ok(out)
     }
+}
+
+/// The parts of `bytes` of a piece, and when each starts: with `prefill` a part for each layer, when a prefill of that length has made
+/// it, of `layers` layers of a model; else all at once.
+#[must_use]
+pub fn by_layer(piece: &Piece, bytes: Bytes, layers: u64, prefill: Option<Span>) -> Vec<(Bytes, Span)> {
+    let Some(span) = prefill else { return vec![(bytes, Span::ZERO)] };
+    let parts = piece.layers.max(1);
+    let part = |part: u64| {
+        let made = u128::from(piece.first_layer + part + 1) * u128::from(span.as_ps());
+        let start = Span::from_ps(u64::try_from(made / u128::from(layers.max(1))).unwrap_or(u64::MAX));
+        (Bytes::new(bytes.get() / parts + u64::from(part < bytes.get() % parts)), start)
+    };
+    (0..parts).map(part).collect()
 }
 
 /// What of a transfer is not hidden when each layer is sent as soon as it is made: what the transfer takes longer than the prefill

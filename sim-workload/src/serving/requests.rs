@@ -93,6 +93,19 @@ impl Lengths {
         }
     }
 
+    /// The mean, rounded.
+    #[must_use]
+    pub fn mean(&self) -> u64 {
+        match self {
+            Self::Fixed(n) => *n,
+            Self::LogNormal { mean, .. } => mean.round() as u64,
+            Self::List(all) => {
+                let sum: u128 = all.iter().map(|n| u128::from(*n)).sum();
+                u64::try_from(sum / all.len().max(1) as u128).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
     /// The longest that there can be.
     #[must_use]
     pub fn most(&self) -> u64 {

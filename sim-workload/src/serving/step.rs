@@ -66,6 +66,12 @@ impl<'a> Steps<'a> {
         Self { instance, messages, known: RefCell::default() }
     }
 
+    /// Who says how long messages take.
+    #[must_use]
+    pub fn messages(&self) -> &'a dyn Messages {
+        self.messages
+    }
+
     fn launch(&self, batch: &Batch) -> Launch {
         if batch.prefills.is_empty() { self.instance.launch } else { self.instance.launch_prefill }
     }

@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 use sim_core::units::Bytes;
 use sim_report::result::{DesignResult, DiffResults, ExplainResult, RunResults};
 use sim_report::table::{
-    Align, TextTable, collectives_text, diff_text, links_text, parameters_line, seeds_text, series_text, time_text,
-    transfers_text, transport_text,
+    Align, TextTable, collectives_text, diff_text, inference_text, links_text, long_run_text, parameters_line,
+    seeds_text, series_text, time_text, transfers_text, transport_text,
 };
 
 use crate::scenario::Loaded;
@@ -50,6 +50,12 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
     }
     out += &super::best::text(&results.best);
+    for one in &results.inference {
+        let _ = write!(out, "\n{}", inference_text(one));
+    }
+    for one in &results.long_runs {
+        let _ = write!(out, "\n{}", long_run_text(one));
+    }
     transfers(results, &mut out);
     let used: Vec<_> = results.links.iter().filter(|l| l.bytes > 0).cloned().collect();
     if !used.is_empty() {

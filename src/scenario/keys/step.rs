@@ -152,7 +152,7 @@ pub(crate) static STEP: TableSpec = TableSpec {
     ],
 };
 
-static MODEL: TableSpec = TableSpec {
+pub(super) static MODEL: TableSpec = TableSpec {
     name: "workload.step.model",
     doc: "A model that is not in the catalogue, by its dimensions.",
     keys: &[

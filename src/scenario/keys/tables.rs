@@ -221,11 +221,21 @@ static LIMITS: TableSpec = TableSpec {
     ],
 };
 
-static WORKLOADS: &[(&str, &TableSpec)] =
-    &[("collective", &COLLECTIVE), ("transfer", &TRANSFER), ("step", &super::STEP)];
+static WORKLOADS: &[(&str, &TableSpec)] = &[
+    ("collective", &COLLECTIVE),
+    ("transfer", &TRANSFER),
+    ("step", &super::STEP),
+    ("inference", &super::INFERENCE),
+    ("kv-transfer", &super::KV_TRANSFER),
+    ("failures", &super::FAILURES),
+];
 
-pub(super) const KIND_KEY: KeySpec =
-    key("kind", Kind::Choice(&["collective", "transfer", "step"]), "Which kind of workload this table is.").required();
+pub(super) const KIND_KEY: KeySpec = key(
+    "kind",
+    Kind::Choice(&["collective", "transfer", "step", "inference", "kv-transfer", "failures"]),
+    "Which kind of workload this table is.",
+)
+.required();
 const VIA_KEY: KeySpec = KeySpec {
     default: Some("auto"),
     ..key(
@@ -242,28 +252,28 @@ const STAGING_KEY: KeySpec = key(
     "Where data stop over in host memory, the size of one of the two buffers there, each full before it is sent on; the \
      size of the whole transfer makes it one copy after the other. Without it, segments of at most 128 KiB.",
 );
-const CLASS_KEY: KeySpec = key(
+pub(super) const CLASS_KEY: KeySpec = key(
     "class",
     Kind::Named("the name of a class", "storage"),
     "Over packets: which `[[transport.class]]` carries it. Without it, the first.",
 );
-const RATE_CONTROL_KEY: KeySpec = key(
+pub(super) const RATE_CONTROL_KEY: KeySpec = key(
     "rate_control",
     Kind::Choice(controls::WORDS),
     "Over packets: how its senders slow down, in place of `transport.rate_control`; with the keys of that control's table.",
 );
-const PATHS_KEY: KeySpec = key(
+pub(super) const PATHS_KEY: KeySpec = key(
     "path_choice",
     Kind::Choice(PATH_CHOICES),
     "Over packets: how its paths are chosen, in place of `transport.path_choice`: by switches, or as this fabric does it once \
      for a flow.",
 );
-const RECOVERY_KEY: KeySpec = key(
+pub(super) const RECOVERY_KEY: KeySpec = key(
     "recovery",
     Kind::Choice(RECOVERIES),
     "Over packets: what is done about its losses, in place of `transport.recovery`.",
 );
-const QPS_KEY: KeySpec =
+pub(super) const QPS_KEY: KeySpec =
     key("qps", Kind::Integer(1, 1024), "Queue pairs over which a transfer is spread, in place of `transport.qps`.");
 pub(super) const NAME_KEY: KeySpec = key("name", Kind::Text, "A name for results.");
 

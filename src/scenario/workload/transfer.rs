@@ -1,7 +1,7 @@
 //! Point-to-point transfers: a list or a pattern.
 
 use sim_core::random::{mix, stream};
-use sim_core::units::{Bytes, Span};
+use sim_core::units::{Bytes, Rate, Span};
 use sim_topology::{DeviceId, DeviceKind, Fabric, HostUse, RouteRequest, Via};
 
 use super::super::Packets;
@@ -62,6 +62,24 @@ pub struct Way {
     pub packets: u16,
     /// Queue pairs over which it is spread, if not as many as the transport has.
     pub qps: Option<u16>,
+    /// The NICs of both ends, if they are not to be the nearest.
+    pub nics: Option<(DeviceId, DeviceId)>,
+    /// The rate at which its sender posts it, if that bounds it.
+    pub pace: Option<Rate>,
+    /// Time before its first byte.
+    pub launch: Span,
+}
+
+impl Way {
+    /// The route that is asked for.
+    #[must_use]
+    pub const fn request(self, src: DeviceId, dst: DeviceId) -> RouteRequest {
+        let request = self.via.request(src, dst);
+        match self.nics {
+            Some((src, dst)) => request.via(Via::Nics { src, dst }),
+            None => request,
+        }
+    }
 }
 
 /// What carries a transfer.
@@ -355,7 +373,7 @@ fn way(view: &View<'_>, (packets, qps): (u16, Option<u16>), out: &mut Diagnostic
             out.push(fault.at(node.place.clone(), "these data do not stop over in host memory"));
         }
     }
-    Some(Way { via, staging, packets, qps })
+    Some(Way { via, staging, packets, qps, ..Way::default() })
 }
 
 /// Reports a means that there is not between two devices; `None` if so.

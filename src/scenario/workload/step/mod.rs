@@ -4,7 +4,7 @@
 
 mod compute;
 mod memory;
-mod model;
+pub(super) mod model;
 mod placement;
 mod sizes;
 
@@ -104,9 +104,9 @@ impl Step {
 
 /// A table of a step, with what is needed to point into it.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    view: View<'a>,
-    item: &'a Node,
+pub(super) struct Asked<'a> {
+    pub(super) view: View<'a>,
+    pub(super) item: &'a Node,
 }
 
 impl<'a> Asked<'a> {
@@ -124,7 +124,13 @@ impl<'a> Asked<'a> {
     }
 
     /// A finding at the first of `keys` that is written.
-    fn fault(&self, code: Code, message: impl Into<String>, keys: &[&str], label: impl Into<String>) -> Diagnostic {
+    pub(super) fn fault(
+        &self,
+        code: Code,
+        message: impl Into<String>,
+        keys: &[&str],
+        label: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic::new(code, message).at(self.place(keys), label)
     }
 }

@@ -7,7 +7,7 @@ use super::Asked;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, suggest};
 
 /// The model; `None` if there is none or it is at fault, which has been told.
-pub(super) fn model(asked: &Asked<'_>, out: &mut Diagnostics) -> Option<Model> {
+pub(in super::super) fn model(asked: &Asked<'_>, out: &mut Diagnostics) -> Option<Model> {
     if let Some(name) = asked.view.text("model") {
         return match Models::builtin().get(name) {
             Ok(named) => Some(named.model.clone()),

@@ -1,0 +1,383 @@
+//! Inference: steps of instances with their messages played over the fabric, and requests through them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use sim_collectives::Machine;
+use sim_collectives::experts::Experts;
+use sim_collectives::step_graph::{Node, StepGraph, Work};
+use sim_core::random::mix;
+use sim_core::units::{Span, Time};
+use sim_report::result::{
+    GoodputResult, InferenceCall, InferencePool, InferenceResult, InferenceStep, LongRunResult, Quantiles, ServedResult,
+};
+use sim_report::table::{inference_headline, long_run_headline};
+use sim_topology::Fabric;
+use sim_workload::experts::Payload;
+use sim_workload::failures::{daly, play as play_failures, young};
+use sim_workload::parallel::Group;
+use sim_workload::serving::cache_transfer::{Side, Transport, pieces};
+use sim_workload::serving::played::Played;
+use sim_workload::serving::report::{self, Report};
+use sim_workload::serving::server::{self, Deployment, Handover, Limits, Pool, ServeError};
+use sim_workload::serving::step::Steps;
+use sim_workload::serving::{Batch, Instance, goodput, requests};
+
+use super::{RunError, Sum, World};
+use crate::scenario::{Failures, Inference, Moves, PoolSpec, nics_between};
+
+/// Plays a workload of inference.
+pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> Result<bool, RunError> {
+    let began = Instant::now();
+    let what = format!("inference {}", asked.title());
+    let fail = |why: String| RunError::Inference { what: what.clone(), why };
+    let instances: Vec<Instance<'_>> = asked.pools().map(|pool| asked.instance(pool)).collect();
+    let mut messages = Vec::new();
+    for (pool, instance) in asked.pools().zip(&instances) {
+        messages.push(played(world, asked, pool, instance).map_err(&fail)?);
+    }
+    let limits = |pool: &PoolSpec, instance: &Instance<'_>| Limits {
+        sequences: pool.max_batch,
+        tokens: asked.max_tokens.saturating_mul(pool.shape.data),
+        cache: instance.room(asked.memory),
+    };
+    let pools: Vec<Pool<'_>> = asked
+        .pools()
+        .zip(&instances)
+        .zip(&messages)
+        .map(|((pool, instance), messages)| Pool {
+            steps: Steps::new(instance, messages),
+            count: pool.replicas,
+            limits: limits(pool, instance),
+            order: asked.order,
+        })
+        .collect();
+    let names: &[&str] = if pools.len() == 1 { &["serving"] } else { &["prefill", "decode"] };
+    let mut result = InferenceResult {
+        name: asked.title().to_owned(),
+        model: asked.model.to_string(),
+        kernels: asked.rates.clone(),
+        pools: pools
+            .iter()
+            .zip(asked.pools())
+            .zip(names)
+            .map(|((p, s), name)| outline(asked, p, s, name, names))
+            .collect(),
+        ..InferenceResult::default()
+    };
+    let moves = asked.second.as_ref().map(|(second, moves)| Caches {
+        fabric: &world.loaded.fabric,
+        network: world.network,
+        asked,
+        second,
+        moves,
+        known: RefCell::default(),
+        fault: RefCell::default(),
+    });
+    let deployment = match (pools.as_slice(), &moves) {
+        ([first, second], Some(handover)) => Deployment::Apart { prefill: first, decode: second, handover },
+        ([first, ..], _) => Deployment::Together(first),
+        _ => return Ok(true),
+    };
+    result.gpus = deployment.gpus();
+    if asked.serves {
+        served(asked, &deployment, &mut result).map_err(|error| fail(error.to_string()))?;
+    }
+    if world.interrupted() {
+        sum.stop(sim_core::outcome::StopReason::Interrupted, what);
+        return Ok(false);
+    }
+    let faults = messages.iter().filter_map(Played::fault);
+    if let Some(why) = faults.chain(moves.as_ref().and_then(|m| m.fault.borrow().clone())).next() {
+        return Err(fail(why));
+    }
+    result.calls_played = messages.iter().map(|m| m.played() as u64).sum();
+    world.one_done();
+    sum.wall += began.elapsed();
+    sum.headline = inference_headline(&result);
+    sum.headline_us = result.pools.iter().flat_map(|p| &p.steps).map(|s| s.time_us).next_back().unwrap_or_default();
+    if let Some(served) = &result.served {
+        sum.headline_us = served.ttft.p50_ms * 1e3;
+        sum.simulated += Span::from_us_f64(served.seconds * 1e6);
+    }
+    sum.stragglers = None;
+    let text = serde_json::to_string(&result).unwrap_or_default();
+    sum.fingerprint = text.bytes().fold(sum.fingerprint, |mark, byte| mix(mark ^ u64::from(byte)));
+    sum.results.inference.push(result);
+    Ok(true)
+}
+
+/// The calls of the first instance of a pool, by the engine.
+fn played<'a>(
+    world: &World<'a>,
+    asked: &Inference,
+    pool: &PoolSpec,
+    instance: &Instance<'_>,
+) -> Result<Played<'a>, String> {
+    let shape = pool.shape;
+    let ranks = |count: u64, step: u64| -> Vec<u32> {
+        (0..count).map(|i| pool.from + u32::try_from(i * step).unwrap_or(u32::MAX)).collect()
+    };
+    let mut machines: BTreeMap<Group, Machine<'a>> = BTreeMap::new();
+    let mut add = |group, gpus: Vec<u32>| -> Result<(), String> {
+        if gpus.len() > 1 {
+            let mut machine = world.loaded.machine(&gpus).map_err(|e| e.to_string())?;
+            // What the host takes is a matter of the step, not of each call in it.
+            machine.launch.graph = true;
+            machines.insert(group, machine);
+        }
+        Ok(())
+    };
+    add(Group::Tensor, ranks(shape.tensor, 1))?;
+    if asked.model.experts.is_some() && shape.expert > 1 {
+        add(Group::Expert, ranks(shape.expert, shape.stage() / shape.expert))?;
+    }
+    if shape.pipeline > 1 {
+        add(Group::Pipeline, ranks(2, shape.stage()))?;
+    }
+    let mut out = Played::new(world.by_library, machines);
+    if let Some(name) = asked.all_reduce {
+        out = out.all_reduce(name);
+    }
+    if let Some(layer) = asked.model.experts {
+        let experts = Experts {
+            experts: u32::try_from(layer.experts).unwrap_or(u32::MAX),
+            top_k: u32::try_from(layer.top_k).unwrap_or(u32::MAX),
+            top_nodes: None,
+        };
+        let token = |payload: Payload| payload.token(asked.model.hidden);
+        out = out.experts(experts, asked.expert_kernel, token(instance.dispatch), token(instance.combine));
+    }
+    Ok(out)
+}
+
+/// What a pool is, with the steps that show it.
+fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, names: &[&str]) -> InferencePool {
+    let (instance, shape) = (pool.steps.instance, spec.shape);
+    let (prompt, output) = (asked.demand.prompts.mean(), asked.demand.outputs.mean());
+    let mut steps = Vec::new();
+    let mut add = |phase: &str, sequences: u64, tokens: u64, batch: &Batch| {
+        let parts = pool.steps.time(batch);
+        let us = parts.total().as_us();
+        let made = if phase == "prefill" { sequences * tokens } else { sequences };
+        steps.push(InferenceStep {
+            phase: phase.to_owned(),
+            sequences,
+            tokens,
+            time_us: us,
+            kernels_us: parts.kernels.as_us(),
+            messages_us: parts.messages.as_us(),
+            tokens_per_s_per_gpu: made as f64 / us.max(1e-9) * 1e6 / shape.gpus() as f64,
+        });
+    };
+    let alone = names.len() == 1;
+    if alone || name == "prefill" {
+        add("prefill", 1, prompt, &Batch::prefill(1, prompt));
+    }
+    let context = prompt + output / 2;
+    let mut calls = Vec::new();
+    if alone || name == "decode" {
+        for &sequences in &asked.batches {
+            add("decode", sequences, context, &Batch::decode(sequences, context));
+        }
+        let most = asked.batches.last().copied().unwrap_or(1);
+        let share = Batch::decode(most, context).share(shape.data);
+        calls = instance.calls(&share).into_iter().map(|c| call(pool, spec, &c)).collect();
+    }
+    let mut sizes = format!("tp {}", shape.tensor);
+    for (key, value) in [("pp", shape.pipeline), ("attention dp", shape.data), ("ep", shape.expert)] {
+        if value > 1 {
+            sizes += &format!(", {key} {value}");
+        }
+    }
+    InferencePool {
+        pool: name.to_owned(),
+        instances: spec.replicas.into(),
+        gpus: shape.gpus(),
+        sizes,
+        weights_bytes: instance.weights().get(),
+        cache_bytes_per_token: instance.cache_per_token().get(),
+        cache_tokens: pool.limits.cache,
+        calls,
+        steps,
+    }
+}
+
+fn call(pool: &Pool<'_>, spec: &PoolSpec, counted: &sim_workload::serving::messages::Counted) -> InferenceCall {
+    let call = &counted.call;
+    let ranks = match call.group {
+        Group::Expert => spec.shape.expert,
+        Group::Pipeline => 2,
+        _ => spec.shape.tensor,
+    };
+    InferenceCall {
+        name: call.name.to_owned(),
+        ranks,
+        bytes: call.bytes.get(),
+        count: counted.count,
+        time_us: pool.steps.messages().time(call).as_us(),
+    }
+}
+
+/// Serves what is asked, and looks for the goodput.
+fn served(asked: &Inference, deployment: &Deployment<'_>, result: &mut InferenceResult) -> Result<(), ServeError> {
+    let run = server::serve(deployment, &asked.demand.draw())?;
+    let report = Report::of(&run, deployment, asked.warm);
+    let quantiles = |q: report::Quantiles| Quantiles { mean_ms: q.mean, p50_ms: q.p50, p90_ms: q.p90, p99_ms: q.p99 };
+    let apart = asked.second.is_some();
+    result.served = Some(ServedResult {
+        requests: report.requests,
+        rate: match asked.demand.arrivals {
+            requests::Arrivals::AtOnce => None,
+            requests::Arrivals::Even { rate }
+            | requests::Arrivals::Poisson { rate }
+            | requests::Arrivals::Gamma { rate, .. } => Some(rate),
+        },
+        ttft: quantiles(report.ttft),
+        tpot: quantiles(report.tpot),
+        all: quantiles(report.all),
+        waiting: quantiles(report.waiting),
+        transfer: apart.then(|| quantiles(report.transfer)),
+        seconds: report.seconds,
+        output_tokens_per_s: report.output_per_s,
+        output_tokens_per_s_per_gpu: report.output_per_gpu(),
+        input_tokens_per_s: report.input_per_s,
+        busy: report.busy.iter().copied().take(if apart { 2 } else { 1 }).collect(),
+        cache: report.cache,
+        batch: report.batch,
+        in_time: asked.goal.map(|goal| report::in_time(&run, goal.slo, asked.warm)),
+        output_mtokens_per_usd: asked.usd.map(|usd| report.millions_per_usd(usd)),
+    });
+    if let Some(goal) = asked.goal {
+        let found = goodput::find(deployment, &asked.demand, goal)?;
+        result.goodput = Some(GoodputResult {
+            rate: found.rate,
+            rate_per_gpu: found.rate / deployment.gpus().max(1) as f64,
+            unbounded: found.unbounded,
+            limits: (goal.slo.ttft_ms, goal.slo.tpot_ms, goal.share),
+            tried: found.tried,
+        });
+    }
+    Ok(())
+}
+
+/// The caches of one instance for prompts on their way to one for answers, by the engine.
+struct Caches<'a> {
+    fabric: &'a Fabric,
+    network: &'a sim_core::network::Network,
+    asked: &'a Inference,
+    second: &'a PoolSpec,
+    moves: &'a Moves,
+    known: RefCell<BTreeMap<u64, Span>>,
+    fault: RefCell<Option<String>>,
+}
+
+impl Caches<'_> {
+    fn play(&self, tokens: u64) -> Result<Span, String> {
+        let side = |pool: &PoolSpec| Side { tensor: pool.shape.tensor, pipeline: pool.shape.pipeline };
+        let (first, second) = (&self.asked.first, self.second);
+        let pieces = pieces(&self.asked.model, tokens, self.asked.numbers.cache, side(first), side(second));
+        let transport = Transport {
+            nic: self.fabric.plan().nic_rate(),
+            share: 1_000_000,
+            nics: self.fabric.node_spec().nics.max(1).into(),
+            per_block: self.moves.per_block,
+            block: self.moves.block,
+            base: self.moves.base,
+            gpu: None,
+            host: None,
+        };
+        let gpu = |pool: &PoolSpec, rank: u64| {
+            // Ranks of a stage are t·d apart.
+            let (stage, rank) = (rank / pool.shape.tensor, rank % pool.shape.tensor);
+            let number = u64::from(pool.from) + stage * pool.shape.stage() + rank;
+            self.fabric.gpus().get(number as usize).copied().ok_or_else(|| format!("there is no GPU {number}"))
+        };
+        let mut messages = transport.messages(&pieces, self.moves.nics, 1, None, |from, nic, to| {
+            let (src, dst) = (gpu(first, from)?, gpu(second, to)?);
+            let nics = if self.fabric.same_domain(src, dst) {
+                None
+            } else {
+                nics_between(self.fabric, src, dst, self.moves.nics, nic)
+            };
+            let request = sim_topology::RouteRequest::auto(src, dst);
+            let request = match nics {
+                Some((src, dst)) => request.via(sim_topology::Via::Nics { src, dst }),
+                None => request,
+            };
+            self.fabric.route(&request).map(|route| route.links).map_err(|e| e.to_string())
+        })?;
+        if self.moves.per_block == Span::ZERO {
+            messages.iter_mut().for_each(|m| m.pace = None);
+        }
+        let mut graph = StepGraph::default();
+        let node = Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO };
+        graph.add(node).map_err(|e| e.to_string())?;
+        let limits = sim_core::engine::Limits::default();
+        let run = graph.execute(self.network, self.fabric.mtu(), &[], limits).map_err(|e| e.to_string())?;
+        let ended = run.nodes.first().and_then(|n| n.ended).ok_or("a transfer of a cache does not end")?;
+        Ok(ended.since(Time::ZERO))
+    }
+
+    fn at(&self, tokens: u64) -> Span {
+        if let Some(known) = self.known.borrow().get(&tokens) {
+            return *known;
+        }
+        let time = self.play(tokens).unwrap_or_else(|why| {
+            self.fault.borrow_mut().get_or_insert(why);
+            Span::ZERO
+        });
+        self.known.borrow_mut().insert(tokens, time);
+        time
+    }
+}
+
+impl Handover for Caches<'_> {
+    /// Played for powers of two; a straight line between them, as bytes grow with tokens.
+    fn time(&self, tokens: u64) -> Span {
+        let tokens = tokens.max(1);
+        let low = 1u64 << tokens.ilog2();
+        let (from, to) = (self.at(low), self.at(low * 2));
+        let more = (to - from).as_ps() as f64 * (tokens - low) as f64 / low as f64;
+        from + Span::from_ps(more as u64)
+    }
+
+    fn by_layer(&self) -> bool {
+        self.moves.by_layer
+    }
+}
+
+/// Plays a long run that fails.
+pub(super) fn fail(world: &mut World<'_>, asked: &Failures, sum: &mut Sum) {
+    let began = Instant::now();
+    let (run, seconds) = (asked.run, asked.days * 86_400.0);
+    let played = play_failures(&run, seconds, world.loaded.scenario.seed);
+    let days = |seconds: f64| seconds / 86_400.0;
+    let result = LongRunResult {
+        name: asked.name.clone().unwrap_or_else(|| "failures".to_owned()),
+        gpus: asked.gpus,
+        hours_between: run.between / 3600.0,
+        pause_s: run.checkpoint.pause,
+        interval_s: run.interval,
+        young_s: young(run.checkpoint.pause, run.between),
+        daly_s: daly(run.checkpoint.pause, run.between),
+        restart_s: run.restart,
+        effective: run.effective(),
+        effective_played: played.effective(),
+        days: asked.days,
+        failures: played.failures,
+        network_failures: asked.rate.network_failures(asked.gpus, seconds),
+        lost_days: days(played.lost),
+        paused_days: days(played.paused),
+        restarting_days: days(played.restarting),
+    };
+    world.one_done();
+    sum.wall += began.elapsed();
+    sum.headline = long_run_headline(&result);
+    sum.headline_us = run.interval * 1e6;
+    sum.stragglers = None;
+    let bits = [played.work, played.lost, played.paused, played.restarting].map(f64::to_bits);
+    sum.fingerprint = bits.into_iter().fold(sum.fingerprint, |mark, bits| mix(mark ^ bits));
+    sum.results.long_runs.push(result);
+}
