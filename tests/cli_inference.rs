@@ -39,7 +39,8 @@ fn steps_have_kernels_and_messages() {
     assert!(step(1, "messages_us") > 160.0 * 3.0 && step(1, "messages_us") < 160.0 * 15.0, "{pool}");
     assert!(step(2, "time_us") > step(1, "time_us") && step(2, "time_us") < 4.0 * step(1, "time_us"), "{pool}");
     let calls = pool["calls"].as_array().unwrap();
-    let sums: u64 = calls.iter().filter(|c| c["count"].as_u64() == Some(80)).map(|c| c["count"].as_u64().unwrap()).sum();
+    let sums: u64 =
+        calls.iter().filter(|c| c["count"].as_u64() == Some(80)).map(|c| c["count"].as_u64().unwrap()).sum();
     assert_eq!(sums, 160, "{pool}");
     assert_eq!(number(pool, "cache_bytes_per_token").to_bits(), 40_960f64.to_bits());
 }
@@ -114,7 +115,11 @@ fn what_cannot_be_says_what_could() {
     run_fails(&inference("tp = 1\n"), &["do not fit", "raise `tp`"]);
     run_fails(&inference("tp = 8\nreplicas = 3\n"), &["need 24 GPUs, and there are 16"]);
     run_fails(&inference("tp = 8\nattention_dp = 2\n"), &["no experts to share"]);
-    run_fails(&inference("tp = 8\n").replace("70b", "70c"), &["unknown model `llama3-70c`", "did you mean `llama3-70b`"]);
-    let kv = "system = \"hgx-h100\"\n[[workload]]\nkind = \"kv-transfer\"\nmodel = \"qwen3-8b\"\ntp = 8\ntokens = 100\n";
+    run_fails(
+        &inference("tp = 8\n").replace("70b", "70c"),
+        &["unknown model `llama3-70c`", "did you mean `llama3-70b`"],
+    );
+    let kv =
+        "system = \"hgx-h100\"\n[[workload]]\nkind = \"kv-transfer\"\nmodel = \"qwen3-8b\"\ntp = 8\ntokens = 100\n";
     run_fails(kv, &["8 ranks from GPU 8 on, and there are 8"]);
 }
