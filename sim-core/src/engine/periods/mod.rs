@@ -64,6 +64,8 @@ pub(super) struct Watch {
     since: u32,
     /// Looks since something came again.
     barren: u32,
+    /// Events when a state was last kept of an engine that others load.
+    imaged: u64,
     /// Events when it was last looked, and when a state was last kept.
     looked: u64,
     chosen: u64,
@@ -85,6 +87,7 @@ impl Default for Watch {
             looks: 0,
             since: 0,
             barren: 0,
+            imaged: 0,
             looked: 0,
             chosen: 0,
             kept: None,
@@ -124,9 +127,9 @@ impl Trace {
 impl<S: Store> Engine<S> {
     /// What is loaded has changed.
     pub(super) fn watch_anew(&mut self) {
-        let repeated = self.watch.repeated;
+        let Watch { repeated, imaged, .. } = self.watch;
         let on = !self.limits.play_all && self.flapping.is_empty() && self.net.is_none();
-        self.watch = Watch { on, due: on, choose: on, repeated, ..Watch::default() };
+        self.watch = Watch { on, due: on, choose: on, repeated, imaged, ..Watch::default() };
     }
 
     /// Nothing is looked for any more in what is loaded.
@@ -198,7 +201,11 @@ impl<S: Store> Engine<S> {
             // Kept also after a leap: what came again a few times can be part of a longer period.
             self.watch.kept = Some(kept);
         }
-        if self.watch.since >= 2 + self.watch.looks / 4 {
+        // Where each load begins the search anew, states are kept no more often than they cost.
+        let size = if self.limits.open { self.flows.len() + self.lanes.len() + self.links.len() } else { 0 };
+        let paid = self.engine.events - self.watch.imaged >= 8 * size as u64 || self.limits.one_program;
+        if self.watch.since >= 2 + self.watch.looks / 4 && paid {
+            self.watch.imaged = self.engine.events;
             self.watch.since = 0;
             self.watch.kept = Some(Box::new(self.image(hash)));
         }
