@@ -11,6 +11,7 @@ mod played;
 mod report;
 mod results;
 mod rows;
+mod simulated;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -198,5 +199,20 @@ fn rows_are_what_their_files_say() {
             "{:?}",
             case.guesses
         );
+    }
+}
+
+#[test]
+#[ignore]
+fn explore() {
+    let (only, named) = (std::env::var("FAMILY").unwrap_or_default(), std::env::var("NAME").unwrap_or_default());
+    let most: u64 = std::env::var("MOST").ok().and_then(|m| m.parse().ok()).unwrap_or(64);
+    for s in stored().iter().filter(|s| s.case.row.family.contains(&only) && s.case.row.name.contains(&named) && s.case.row.gpus <= most) {
+        let clock = std::time::Instant::now();
+        let show = |p: &Parts| format!("{:8.4} comp {:.4} bub {:.4} opt {:.4} {}", p.total, p.compute, p.bubble, p.optimizer, p.exposed.iter().filter(|(_, v)| **v > 0.001 * p.total).map(|(k, v)| format!("{k} {v:.4}")).collect::<Vec<_>>().join(" "));
+        match simulated::step(&s.case, s.fit) {
+            Ok((p, c)) => println!("{} {} {:.4} | alone {:+.1} {} | network {:+.1} {} | {:.1}s calls {} played {} reused {} largest {}", s.case.row.family, s.case.row.name, s.case.seconds, s.error() * 100., show(&s.parts), (p.total / s.case.seconds - 1.) * 100., show(&p), clock.elapsed().as_secs_f64(), c.calls, c.words_played, c.words_reused, c.largest),
+            Err(why) => println!("{} {} FAULT {why}", s.case.row.family, s.case.row.name),
+        }
     }
 }
