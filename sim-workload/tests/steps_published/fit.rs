@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use crate::closed::{Fit, Parts};
+use crate::kernels::Fit;
 use crate::mapping::Case;
+use crate::played::Parts;
 
 /// A case with what came out.
 pub(crate) struct Scored {

@@ -3,9 +3,10 @@
 //! `ROWS=1 FAMILY=llama31 cargo test -p sim-workload --test steps_published -- --nocapture` prints rows.
 
 mod accepted;
-mod closed;
 mod cluster;
 mod fit;
+mod forms;
+mod kernels;
 mod mapping;
 mod played;
 mod report;
@@ -17,9 +18,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use closed::{Fit, Parts};
 use fit::Scored;
+use kernels::Fit;
 use mapping::Case;
+use played::Parts;
 use rows::Row;
 
 /// All rows as jobs, and those that are none with the reason.
@@ -28,7 +30,7 @@ fn cases() -> (Vec<Case>, Vec<(Row, String)>) {
     for row in rows::all() {
         match mapping::case(&row) {
             Ok(mut case) => {
-                case.contradicts = case.seconds < closed::step(&case, closed::Fit::NONE).compute;
+                case.contradicts = kernels::contradict(&case);
                 cases.push(case);
             }
             Err(why) => unwritten.push((row, why)),
@@ -116,7 +118,7 @@ fn short_rows_are_played() {
     assert!(short.len() > 50, "{}", short.len());
     let played = fit::side_by_side(short, &|case| {
         let entry = results::of(&stored, &case);
-        let parts = played::step(&case, entry.fit());
+        let parts = simulated::step(&case, entry.fit());
         (format!("{} {}", case.row.family, case.row.name), parts.total, entry.parts().total)
     });
     for (name, now, then) in played {
@@ -136,7 +138,7 @@ fn short_rows_are_played() {
 #[test]
 #[ignore = "minutes: long steps are played"]
 fn all_rows_are_played() {
-    let fits = fit::fits(&cases().0, &played::step);
+    let fits = fit::fits(&cases().0, &simulated::step);
     // Rows of one configuration (releases of one software, submitters) are played once.
     let key = |case: &Case| {
         let row = &case.row;
@@ -161,7 +163,7 @@ fn all_rows_are_played() {
     }
     let played = fit::side_by_side(different.into_iter().collect(), &|(key, (case, fit))| {
         let clock = std::time::Instant::now();
-        let parts = played::step(&case, fit);
+        let parts = simulated::step(&case, fit);
         (key, (parts, clock.elapsed().as_secs_f64()))
     });
     let played: BTreeMap<(String, u64), (Parts, f64)> = played.into_iter().collect();
@@ -174,7 +176,7 @@ fn all_rows_are_played() {
     });
     shown(&scored);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        results::write(&scored, |s| find(&s.case, s.fit).1 < 0.15);
+        results::write(&scored, |s| s.case.row.gpus <= 32 && find(&s.case, s.fit).1 < 0.15);
     }
 }
 
@@ -199,20 +201,5 @@ fn rows_are_what_their_files_say() {
             "{:?}",
             case.guesses
         );
-    }
-}
-
-#[test]
-#[ignore]
-fn explore() {
-    let (only, named) = (std::env::var("FAMILY").unwrap_or_default(), std::env::var("NAME").unwrap_or_default());
-    let most: u64 = std::env::var("MOST").ok().and_then(|m| m.parse().ok()).unwrap_or(64);
-    for s in stored().iter().filter(|s| s.case.row.family.contains(&only) && s.case.row.name.contains(&named) && s.case.row.gpus <= most) {
-        let clock = std::time::Instant::now();
-        let show = |p: &Parts| format!("{:8.4} comp {:.4} bub {:.4} opt {:.4} {}", p.total, p.compute, p.bubble, p.optimizer, p.exposed.iter().filter(|(_, v)| **v > 0.001 * p.total).map(|(k, v)| format!("{k} {v:.4}")).collect::<Vec<_>>().join(" "));
-        match simulated::step(&s.case, s.fit) {
-            Ok((p, c)) => println!("{} {} {:.4} | alone {:+.1} {} | network {:+.1} {} | {:.1}s calls {} played {} reused {} largest {}", s.case.row.family, s.case.row.name, s.case.seconds, s.error() * 100., show(&s.parts), (p.total / s.case.seconds - 1.) * 100., show(&p), clock.elapsed().as_secs_f64(), c.calls, c.words_played, c.words_reused, c.largest),
-            Err(why) => println!("{} {} FAULT {why}", s.case.row.family, s.case.row.name),
-        }
     }
 }

@@ -1,6 +1,6 @@
-//! The time of a step by the player: what ranks do in streams, calls that take what they take alone by [`Closed`]'s forms.
+//! The time of a step by the player: what ranks do in streams, with calls that take what they take alone.
 //!
-//! Without contention all replicas are alike: one is played, and its calls take what they take among all. Micro batches beyond those
+//! Without contention between different calls all replicas are alike: one is played, and its calls take what they take among all. Micro batches beyond those
 //! that fill the pipeline add the same time each: a step of many is two of few, and their difference for each further one.
 
 use std::cell::RefCell;
@@ -16,8 +16,19 @@ use sim_workload::step::outcome::Outcome;
 use sim_workload::step::plan::{Call, Plan};
 use sim_workload::step::play::{Options, Player, play};
 
-use crate::closed::{Closed, Fit, Parts, machine};
+use crate::forms::Forms;
+use crate::kernels::{Fit, machine};
 use crate::mapping::Case;
+
+/// Where a step's time went, in seconds: of the first stage.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) total: f64,
+    pub(crate) compute: f64,
+    pub(crate) exposed: BTreeMap<String, f64>,
+    pub(crate) bubble: f64,
+    pub(crate) optimizer: f64,
+}
 
 /// Calls that take so long, whatever else is under way.
 struct Alone {
@@ -63,7 +74,7 @@ fn replica(sizes: &Sizes) -> Sizes {
 }
 
 /// Micro batches that are played: enough to fill the pipeline, and one round more.
-pub(crate) fn played_micros(sizes: &Sizes) -> Vec<u64> {
+fn played_micros(sizes: &Sizes) -> Vec<u64> {
     let (m, p) = (sizes.micros(), sizes.pipeline);
     let few = if p == 1 { 2 } else { 3 * p };
     let more = few + if p == 1 { 1 } else { p };
@@ -71,19 +82,19 @@ pub(crate) fn played_micros(sizes: &Sizes) -> Vec<u64> {
 }
 
 /// The sizes with so many micro batches.
-pub(crate) fn with_micros(sizes: &Sizes, micros: u64) -> Sizes {
+fn with_micros(sizes: &Sizes, micros: u64) -> Sizes {
     let mut out = sizes.clone();
     out.global_batch = micros * sizes.data * sizes.micro_batch;
     out
 }
 
-pub(crate) fn plan_of(case: &Case, sizes: &Sizes, fit: Fit) -> Plan {
+fn plan_of(case: &Case, sizes: &Sizes, fit: Fit) -> Plan {
     let job = Job { sizes, ..case.job() };
     make::plan(&job, &machine(case, fit), &case.overlap)
 }
 
 /// Where time went, of the first rank.
-pub(crate) fn parts(outcome: &Outcome) -> Parts {
+fn parts(outcome: &Outcome) -> Parts {
     let of = &outcome.ranks[0];
     let mut exposed: BTreeMap<String, f64> = BTreeMap::new();
     for (group, span) in &of.exposed {
@@ -99,7 +110,7 @@ pub(crate) fn parts(outcome: &Outcome) -> Parts {
 }
 
 /// What `more` is beyond `few`, `times` times, on top of `more`.
-pub(crate) fn onward(few: &Parts, more: Parts, times: f64) -> Parts {
+fn onward(few: &Parts, more: Parts, times: f64) -> Parts {
     let on = |a: f64, b: f64| b + (b - a) * times;
     let mut out = more;
     out.total = on(few.total, out.total);
@@ -113,7 +124,7 @@ pub(crate) fn onward(few: &Parts, more: Parts, times: f64) -> Parts {
 }
 
 /// The step from plays of so many micro batches each.
-pub(crate) fn from_plays(sizes: &Sizes, play: impl Fn(&Sizes) -> Parts) -> Parts {
+fn from_plays(sizes: &Sizes, play: impl Fn(&Sizes) -> Parts) -> Parts {
     match *played_micros(sizes) {
         [few, more] => {
             let first = play(&with_micros(sizes, few));
@@ -124,20 +135,16 @@ pub(crate) fn from_plays(sizes: &Sizes, play: impl Fn(&Sizes) -> Parts) -> Parts
     }
 }
 
-/// The step.
-pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
+/// The step, with calls that take so long.
+pub(crate) fn step(case: &Case, fit: Fit, alone: &dyn Fn(&Call) -> Span) -> Parts {
     let one = replica(&case.sizes);
     let ranks = Ranks::new(&case.order, &one).unwrap_or_else(|e| panic!("{}: {e}", case.row.name));
-    let closed = RefCell::new(Closed::new(case, fit));
+    let forms = RefCell::new(Forms::new(case));
     from_plays(&case.sizes, |sizes| {
         let plan = plan_of(case, sizes, fit);
-        let alone = |call: &Call| {
-            let seconds = closed.borrow_mut().call(call.operation, call.bytes, call.group);
-            Span::from_us_f64(seconds * 1e6).max(Span::from_ps(1))
-        };
-        let spans = plan.calls.iter().map(alone).collect();
+        let spans = plan.calls.iter().map(|call| alone(call).max(Span::from_ps(1))).collect();
         let options = Options { slowdown: Some(Figures::builtin().overlap), ..Options::default() };
-        let player = Player::new(&plan, &ranks, &options, |c| closed.borrow_mut().leaves(c.group));
+        let player = Player::new(&plan, &ranks, &options, |c| forms.borrow_mut().leaves(c.group));
         let sizes = player.communicators().iter().map(|c| c.ranks.len() as u32).collect();
         let mut carrier = Alone { spans, sizes, ends: BTreeMap::new() };
         parts(&play(player, &mut carrier, &|| false).unwrap_or_else(|e| panic!("{}: {e}", case.row.name)))

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::closed::{Fit, Parts};
 use crate::fit::Scored;
+use crate::kernels::Fit;
 use crate::mapping::Case;
+use crate::played::Parts;
 
 const HEAD: &str = "\
 # What steps came to when they were played: at the laws' rates (plain), and at the efficiency of the row's group with where the time went, in
