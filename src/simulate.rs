@@ -53,6 +53,7 @@ use links::Totals;
 pub use local::local_copy;
 pub use observed::Recorded;
 pub(crate) use profile::asked;
+pub use step::PlayedStep;
 pub use sweep::{Predicted, played, predict, predict_with};
 
 /// What is said about the choice at each size.
@@ -82,6 +83,8 @@ pub struct Options<'a> {
     pub best: Option<Best>,
     /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
     pub keep_all: bool,
+    /// Keep what ranks of steps did over time in [`Report::steps`].
+    pub timeline: bool,
     /// Called when one more of so many simulations is done: `(done, all)`, from any thread.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
@@ -113,6 +116,8 @@ pub struct Report {
     pub all_transfers: Vec<TransferResult>,
     /// All links and not only the busiest; empty unless asked for.
     pub all_links: Vec<sim_report::result::LinkResult>,
+    /// Ranks, critical path and timeline of each step; empty unless asked for.
+    pub steps: Vec<PlayedStep>,
     /// Ports, queue pairs and samples, where packets were played; empty unless asked for.
     pub recorded: Recorded,
     /// Ranks of each collective in `results`, for nccl-tests' arithmetic.
@@ -144,6 +149,14 @@ pub enum RunError {
     #[error("{what}: {why}")]
     Inference {
         /// The workload.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// A step can't be played.
+    #[error("{what}: {why}")]
+    Step {
+        /// The step.
         what: String,
         /// Why.
         why: String,
@@ -372,6 +385,7 @@ struct Sum {
     totals: Totals,
     packets: transport::Sums,
     transfers: Vec<TransferResult>,
+    steps: Vec<PlayedStep>,
     slowest_us: Vec<f64>,
     median_us: Vec<f64>,
     wall: Duration,
@@ -393,6 +407,7 @@ impl Sum {
             totals: Totals::new(loaded.fabric.links().len()),
             packets: transport::Sums::new(loaded, all),
             transfers: Vec::new(),
+            steps: Vec::new(),
             slowest_us: Vec::new(),
             median_us: Vec::new(),
             wall: Duration::ZERO,
@@ -498,6 +513,7 @@ impl Sum {
             median_us: self.median_us,
             all_transfers,
             all_links,
+            steps: self.steps,
             recorded,
             ranks: self.ranks,
             stopped: self.stopped,
@@ -538,7 +554,7 @@ impl RunError {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Machine(_) | Self::NotModelled(_) => true,
+            Self::Machine(_) | Self::NotModelled(_) | Self::Step { .. } => true,
             Self::Unable { source, .. } => {
                 matches!(
                     source,

@@ -149,6 +149,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         explain,
         best,
         tuner: args.tuner.as_deref(),
+        timeline: None,
         out: args.out.as_deref(),
         force: args.force,
         play_all: args.no_fast_forward,

@@ -15,11 +15,11 @@ use sim_report::result::{EngineResult, Warning};
 
 use super::args::{self, Format};
 use super::context::{Context, warnings};
-use super::fault::Failure;
+use super::fault::{Exit, Failure};
 use super::folder::{self, Folder};
 use super::others::{Others, Played};
 use super::{interrupt, output};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::scenario::{Loaded, Workload};
 use crate::simulate::seeds::{self, Digest};
 use crate::simulate::{Best, Explain, Options, Report};
@@ -45,6 +45,8 @@ pub(super) struct View<'a> {
     pub(super) best: Option<Best>,
     /// The file for NCCL's tuner plugin.
     pub(super) tuner: Option<&'a Path>,
+    /// The file for what ranks of a step did over time.
+    pub(super) timeline: Option<&'a Path>,
     /// The folder for artifacts.
     pub(super) out: Option<&'a Path>,
     /// Overwrite what is there.
@@ -68,9 +70,14 @@ pub(super) fn play(
     if let Some(file) = view.tuner {
         output::writable(file, view.force)?;
     }
+    if let Some(file) = view.timeline {
+        timeline_form(file)?;
+        output::writable(file, view.force)?;
+    }
     let tuner = view.tuner.map(|file| ("--tuner", file.to_owned()));
+    let timeline = view.timeline.map(|file| ("--timeline", file.to_owned()));
     let files = view.out.map(|out| folder::files(out, artifacts::NAMES)).unwrap_or_default();
-    let outputs: Vec<_> = tuner.into_iter().chain(files).collect();
+    let outputs: Vec<_> = tuner.into_iter().chain(timeline).chain(files).collect();
     if !outputs.is_empty() {
         output::apart(&outputs, &args::files(loaded))?;
     }
@@ -87,6 +94,7 @@ pub(super) fn play(
         explain: view.explain,
         best: view.best,
         keep_all: view.out.is_some(),
+        timeline: view.timeline.is_some(),
         play_all: view.play_all,
         interval: view.interval,
         progress: Some(&advance),
@@ -111,6 +119,10 @@ pub(super) fn play(
     }
     if let Some(file) = view.tuner.filter(|_| report.stopped.is_none()) {
         tuner_file(loaded, name, file, &report, view.force)?;
+        context.note(&format!("wrote {}", file.display()));
+    }
+    if let Some(file) = view.timeline.filter(|_| report.stopped.is_none()) {
+        timeline_file(file, &report, view.force)?;
         context.note(&format!("wrote {}", file.display()));
     }
     match (view.table, view.format) {
@@ -195,6 +207,32 @@ fn tuner_file(loaded: &Loaded, name: &str, file: &Path, report: &Report, force: 
         Some(text) => output::write(file, text.as_bytes(), force),
         None => Ok(()),
     }
+}
+
+/// Whether a timeline is a picture; an error if the file's ending says neither.
+fn timeline_form(file: &Path) -> Result<bool, Failure> {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => Ok(false),
+        Some("svg") => Ok(true),
+        _ => {
+            let message = format!("--timeline takes a file that ends in .json or .svg, not `{}`", file.display());
+            let fault = Diagnostic::new(Code::BadArgument, message);
+            Err(Failure::of(Exit::Usage, fault.help(".json is for ui.perfetto.dev, .svg a picture")))
+        }
+    }
+}
+
+/// Writes what ranks of the first step did over time.
+fn timeline_file(file: &Path, report: &Report, force: bool) -> Result<(), Failure> {
+    let Some(step) = report.steps.first() else {
+        let fault = Diagnostic::new(Code::BadArgument, "--timeline is for training steps, and none was played");
+        return Err(Failure::of(Exit::Usage, fault.help("[[workload]] kind = \"step\"")));
+    };
+    let text = match timeline_form(file)? {
+        true => step.timeline.svg().map_err(Failure::internal)?,
+        false => step.timeline.trace(),
+    };
+    output::write(file, text.as_bytes(), force)
 }
 
 /// A progress bar on standard error, if that is a terminal.

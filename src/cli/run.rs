@@ -10,11 +10,11 @@ use super::play::{self, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::{Input, Setting};
 use crate::simulate::Explain;
-use clap::Args as ClapArgs;
+use clap::{ArgGroup, Args as ClapArgs};
 
 /// Play the workloads of a scenario, by each of its designs; --out writes every artifact
 #[derive(Debug, ClapArgs)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group(ArgGroup::new("written").args(["out", "timeline"]).multiple(true)))]
 pub(super) struct Args {
     /// The scenario; `-` is standard input
     #[arg(value_name = "SCENARIO")]
@@ -25,11 +25,14 @@ pub(super) struct Args {
     /// Sample queues and rates each such time (`10us`): in --out as series.csv, queues.svg and rates.svg
     #[arg(long, value_name = "TIME")]
     series: Option<String>,
+    /// Write what ranks of a training step did over time: .json for ui.perfetto.dev, or .svg
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Write result.json, tables as CSV and charts into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Overwrite files in --out
-    #[arg(long, requires = "out")]
+    /// Overwrite files in --out, or that of --timeline
+    #[arg(long, requires = "written")]
     force: bool,
     /// Play also what comes again exactly; the results are the same
     #[arg(long)]
@@ -73,6 +76,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         explain: if args.explain { Explain::Model } else { Explain::No },
         best: None,
         tuner: None,
+        timeline: args.timeline.as_deref(),
         out: args.out.as_deref(),
         force: args.force,
         play_all: args.no_fast_forward,

@@ -75,6 +75,7 @@ pub(super) fn result(well: &Report) -> HealthyResult {
     HealthyResult {
         collectives_us: well.results.collectives.iter().map(|row| row.time_us).collect(),
         longest_transfer_us: well.results.transfer_totals.longest_us,
+        steps_us: well.results.step.iter().chain(&well.results.further_steps).map(|step| step.time_us).collect(),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn run_all(all: &[Loaded], options: &Options<'_>) -> Result<Vec<Digest>, Run
     all.par_iter().with_max_len(1).map(one).collect()
 }
 
-/// The times of a run by name: each collective and size, the slowest transfer of each workload and, after all these, the median
+/// The times of a run by name: each collective and size, each step, the slowest transfer of each workload and, after all these, the median
 /// of each that has several.
 #[must_use]
 pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
@@ -50,6 +50,10 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     for row in &report.results.collectives {
         let name = told_apart(format!("{} of {}", row.op, Bytes::new(row.bytes)), list.iter().map(|(known, _)| known));
         list.push((name, row.time_us));
+    }
+    for step in report.results.step.iter().chain(&report.results.further_steps) {
+        let name = format!("step {}", step.outline.name);
+        list.push((told_apart(name, list.iter().map(|(known, _)| known)), step.time_us));
     }
     let transfers = || {
         loaded.scenario.workloads.iter().filter_map(|workload| match workload {

@@ -6,9 +6,11 @@
 mod chart;
 mod scale;
 mod series;
+mod timeline;
 
 pub use chart::{Chart, Kind, PlotError, Scale, Series};
 pub use series::{queues_chart, rates_chart};
+pub use timeline::{SpanKind, Timeline, TimelineRank, TimelineSpan};
 
 use crate::compare::{LogComparison, Placement};
 use crate::metrics::Operation;

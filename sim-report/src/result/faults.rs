@@ -24,4 +24,7 @@ pub struct HealthyResult {
     pub collectives_us: Vec<f64>,
     /// Time of the longest transfer; 0 without transfers.
     pub longest_transfer_us: f64,
+    /// Time of each step, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps_us: Vec<f64>,
 }

@@ -20,6 +20,6 @@ pub use junit::junit;
 pub use nccl::{NcclDevice, NcclRow, NcclTable};
 pub use observed::{flows_csv, ports_csv, series_csv, series_text};
 pub use reports::{ab_text, collectives_text, compare_text, links_text, path_text, transfers_text};
-pub use step::{step_headline, step_outline_text, step_text};
+pub use step::{step_csv, step_headline, step_outline_text, step_text};
 pub use text::{Align, TextTable, number, time_text};
 pub use transport::{diff_text, seeds_text, transport_text};

@@ -4,8 +4,9 @@ use core::fmt::Write as _;
 
 use sim_core::units::Bytes;
 
+use super::csv_file::write_csv;
 use super::text::{Align, TextTable, time_text};
-use crate::result::{StepMessages, StepOutline, StepParts, StepResult};
+use crate::result::{StepMessages, StepOutline, StepParts, StepRank, StepResult};
 
 /// Rows of the critical path that are shown.
 const PATH: usize = 10;
@@ -265,4 +266,29 @@ fn path_text(step: &StepResult) -> String {
         table.row(["all else".to_owned(), String::new(), String::new(), String::new(), String::new(), last]);
     }
     table.render()
+}
+
+/// The dimensions of exposed messages, in the order of their columns.
+const DIMENSIONS: [&str; 7] = ["tp", "cp", "pp", "dp", "ep", "etp", "all"];
+
+/// Writes where the time of each rank went, one per line; of each workload its name and its ranks.
+///
+/// # Errors
+/// If writing fails.
+pub fn step_csv<'a>(
+    out: impl std::io::Write,
+    workloads: impl IntoIterator<Item = (&'a str, &'a [StepRank])>,
+) -> Result<(), csv::Error> {
+    let mut header = vec!["workload", "rank", "device", "stage", "compute_us", "exposed_comm_us"];
+    let names = DIMENSIONS.map(|dimension| format!("exposed_{dimension}_us"));
+    header.extend(names.iter().map(String::as_str));
+    header.extend(["bubble_us", "optimizer_us", "straggler_wait_us"]);
+    let rows = workloads.into_iter().flat_map(|(name, ranks)| ranks.iter().map(move |rank| (name, rank)));
+    let row = |(name, rank): (&'a str, &'a StepRank)| {
+        let parts = &rank.parts;
+        let exposed = DIMENSIONS.map(|dimension| parts.exposed_us.get(dimension).copied().unwrap_or(0.0));
+        let first = (name, rank.rank, rank.device.as_str(), rank.stage, parts.compute_us, parts.exposed_comm_us);
+        (first, exposed, (parts.bubble_us, parts.optimizer_us, parts.straggler_wait_us))
+    };
+    write_csv(out, &header, rows.map(row))
 }

@@ -13,6 +13,8 @@ use sim_core::units::Span;
 pub struct Jitter {
     /// The scenario's seed.
     pub seed: u64,
+    /// The number of the step: kernels of another one vary anew, GPUs stay what they are.
+    pub step: u64,
     /// σ of the logarithm of a kernel's time: 0.01 to 0.02 between kernels of one GPU.
     pub kernel_sigma: f64,
     /// σ of the logarithm of a GPU's lasting factor.
@@ -92,7 +94,8 @@ impl Jitter {
     /// The factors of GPU number `gpu`.
     #[must_use]
     pub fn gpu(&self, gpu: u64) -> GpuJitter<impl rand::Rng + Clone + core::fmt::Debug + use<>> {
-        let stream = random::stream(self.seed, "kernel jitter", gpu);
+        let seed = if self.step == 0 { self.seed } else { random::mix(self.seed ^ random::mix(self.step)) };
+        let stream = random::stream(seed, "kernel jitter", gpu);
         GpuJitter { lasting: self.lasting(gpu), sigma: self.kernel_sigma, stream }
     }
 }

@@ -2,13 +2,15 @@
 
 use sim_report::plot::{Chart, Kind, Scale, Series, queues_chart, rates_chart};
 use sim_report::result::{Envelope, Warning};
-use sim_report::table::{collectives_csv, flows_csv, links_csv, ports_csv, series_csv, transfers_csv};
+use sim_report::table::{
+    collectives_csv, flows_csv, links_csv, ports_csv, series_csv, step_csv, transfers_csv, write_csv,
+};
 
 use super::super::context::overrides;
 use super::super::fault::Failure;
 use super::super::folder::Folder;
 use crate::scenario::Loaded;
-use crate::simulate::Report;
+use crate::simulate::{PlayedStep, Report};
 
 /// All names, so that an old run and a new one never mix.
 pub(super) const NAMES: &[&str] = &[
@@ -16,6 +18,10 @@ pub(super) const NAMES: &[&str] = &[
     "collectives.csv",
     "transfers.csv",
     "links.csv",
+    "step.csv",
+    "critical_path.csv",
+    "timeline.json",
+    "timeline.svg",
     "ports.csv",
     "flows.csv",
     "series.csv",
@@ -42,10 +48,27 @@ pub(super) fn write(
     if let Some(svg) = chart(loaded, report) {
         folder.file("chart.svg", svg.as_bytes())?;
     }
+    steps(folder, report)?;
     if loaded.packets.is_some() {
         packets(folder, loaded, report)?;
     }
     folder.finish()
+}
+
+/// What is there of training steps: all ranks, the critical path, and the timeline of the first step.
+fn steps(folder: &Folder, report: &Report) -> Result<(), Failure> {
+    let Some(first) = report.steps.first() else { return Ok(()) };
+    folder
+        .table("step.csv", |out| step_csv(out, report.steps.iter().map(|s| (s.name.as_str(), s.ranks.as_slice()))))?;
+    let header = ["workload", "from_us", "to_us", "rank", "kind", "what", "phase", "micro_batch", "layer"];
+    folder.table("critical_path.csv", |out| {
+        write_csv(out, &header, report.steps.iter().flat_map(PlayedStep::path_rows))
+    })?;
+    folder.file("timeline.json", first.timeline.trace().as_bytes())?;
+    match first.timeline.svg() {
+        Ok(svg) => folder.file("timeline.svg", svg.as_bytes()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// What is there of packets alone.

@@ -6,7 +6,7 @@ use sim_core::units::Bytes;
 use sim_report::result::{DesignResult, DiffResults, ExplainResult, RunResults};
 use sim_report::table::{
     Align, TextTable, collectives_text, diff_text, inference_text, links_text, long_run_text, parameters_line,
-    seeds_text, series_text, time_text, transfers_text, transport_text,
+    seeds_text, series_text, step_text, time_text, transfers_text, transport_text,
 };
 
 use crate::scenario::Loaded;
@@ -48,6 +48,9 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     }
     if !results.collectives.is_empty() {
         let _ = write!(out, "\n{}", collectives_text(&results.collectives));
+    }
+    for step in results.step.iter().chain(&results.further_steps) {
+        let _ = write!(out, "\n{}", step_text(step));
     }
     out += &super::best::text(&results.best);
     for one in &results.inference {
@@ -135,6 +138,8 @@ fn faults(results: &RunResults, out: &mut String) {
             healthy.longest_transfer_us,
         ));
     }
+    let steps = results.step.iter().chain(&results.further_steps).zip(&healthy.steps_us);
+    lines.extend(steps.map(|(step, well)| (format!("step {}", step.outline.name), step.time_us, *well)));
     for (what, ill, well) in lines {
         let change = if well > 0.0 { format!(" ({:+.1} %)", (ill / well - 1.0) * 100.0) } else { String::new() };
         let _ = writeln!(out, "{what}: {}, without the faults {}{change}", time_text(ill), time_text(well));

@@ -104,6 +104,7 @@ pub(super) fn jitter(asked: &Asked<'_>, seed: u64) -> Jitter {
     let number = |key| view.number(key).unwrap_or(0.0);
     Jitter {
         seed,
+        step: 0,
         kernel_sigma: number("kernel_sigma"),
         gpu_sigma: number("gpu_sigma"),
         straggler_share: number("straggler_share"),
