@@ -181,6 +181,10 @@ pub struct StepReuse {
     pub played: u64,
     /// Whether what was not simulated is known to the last picosecond.
     pub exact: bool,
+    /// Events that were played for them.
+    pub events_played: u64,
+    /// Events that were not, as they were known.
+    pub events_saved: u64,
     /// Why nothing was taken from before, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -1,109 +1,106 @@
-//! Who carries the messages of a step over the scenario's fabric.
+//! Who carries the messages of a step over the scenario's fabric: islands that are played once for all that are alike, or one
+//! engine for all.
 
-use sim_core::units::{Rate, Span, Time};
+use sim_core::units::Time;
 use sim_report::result::StepReuse;
-use sim_workload::messages::{Message, Operation, Overlap, Per, Phase, Place};
+use sim_workload::step::calls::{Calls, Make};
 use sim_workload::step::carrier::{Carrier, CarryError, End, Start};
+use sim_workload::step::islands::{self, Islands, Reuse};
 use sim_workload::step::plan::Call;
 use sim_workload::step::play::Communicator;
+use sim_workload::step::whole::Whole;
 
 use super::super::World;
 use crate::scenario::Step;
 
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) calls: u64,
-    pub(super) played: u64,
-    pub(super) events: u64,
-    pub(super) exact: bool,
-    pub(super) why: Option<String>,
+/// What carries messages.
+pub(super) enum Carries<'a> {
+    /// What is alike is played once.
+    Islands(Box<Islands<'a>>),
+    /// All of it is played: how many calls, and why.
+    Whole(Box<Whole<'a>>, u64, &'static str),
 }
 
-impl Counts {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.played += other.played;
-        self.events += other.events;
-        self.exact |= other.exact;
-        self.why = self.why.take().or_else(|| other.why.clone());
-    }
-    pub(super) fn result(self) -> StepReuse {
-        StepReuse { calls: self.calls, played: self.played, exact: self.exact, why: self.why }
-    }
+/// The carrier of the calls of these communicators.
+pub(super) fn carrier<'a>(
+    world: &World<'a>,
+    step: &Step,
+    communicators: &[Communicator],
+    calls: &[Call],
+) -> Result<Carries<'a>, CarryError> {
+    let loaded = world.loaded;
+    let gpus = |c: &Communicator| c.ranks.iter().filter_map(|r| step.gpus.get(*r as usize).copied()).collect();
+    let make: Make<'a> = Box::new(|group| loaded.machine(group).map_err(|error| error.to_string()));
+    let groups: Vec<Vec<u32>> = communicators.iter().map(gpus).collect();
+    let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls.to_vec());
+    let limits = world.limits();
+    let why = match islands::reuse(world.by_library) {
+        Reuse::Exact if step.reuse => return Ok(Carries::Islands(Box::new(Islands::new(made, limits)))),
+        Reuse::Exact => "reuse = false",
+        Reuse::Off { why } => why,
+    };
+    Ok(Carries::Whole(Box::new(Whole::new(made, limits)?), 0, why))
 }
 
-pub(super) struct Plain {
-    sizes: Vec<u64>,
-    out: Vec<bool>,
-    calls: Vec<Call>,
-    ends: std::collections::BTreeSet<(Time, u32, u32)>,
-    at: Time,
-    n: u64,
-}
-impl Plain {
-    pub(super) fn as_mut(&mut self) -> &mut dyn Carrier {
-        self
-    }
-    pub(super) fn counts(&self) -> Counts {
-        Counts { calls: self.n, played: 3, events: 0, exact: true, why: None }
-    }
-}
-
-pub(super) fn carrier(_world: &World<'_>, step: &Step, communicators: &[Communicator], calls: &[Call]) -> Plain {
-    let out = communicators
-        .iter()
-        .map(|c| {
-            let m: Vec<u64> = c.ranks.iter().map(|r| u64::from(*r)).collect();
-            step.placement.spread(&m).scales_out()
-        })
-        .collect();
-    Plain {
-        sizes: communicators.iter().map(|c| c.ranks.len() as u64).collect(),
-        out,
-        calls: calls.to_vec(),
-        ends: Default::default(),
-        at: Time::ZERO,
-        n: 0,
-    }
-}
-
-impl Carrier for Plain {
+impl Carrier for Carries<'_> {
     fn start(&mut self, starts: &[Start], at: Time) -> Result<(), CarryError> {
-        for s in starts {
-            self.n += 1;
-            let call = &self.calls[s.call as usize];
-            let n = self.sizes[s.communicator as usize];
-            let message = Message {
-                name: call.name,
-                operation: call.operation,
-                bytes: call.bytes,
-                group: call.group,
-                phase: Phase::Forward,
-                per: Per::Step,
-                count: 1,
-                place: Place::Update,
-                overlap: Overlap::Nothing,
-            };
-            let rate = Rate::gbyte(if self.out[s.communicator as usize] { 45 } else { 350 });
-            let _ = Operation::Send;
-            let end = at + Span::from_us(10) + rate.time_for(message.wire_bytes(n));
-            for member in 0..n as u32 {
-                self.ends.insert((end, s.token, member));
+        match self {
+            Self::Islands(islands) => islands.start(starts, at),
+            Self::Whole(whole, calls, _) => {
+                *calls += starts.len() as u64;
+                whole.start(starts, at)
             }
         }
-        Ok(())
     }
+
     fn next(&mut self, until: Time) -> Result<Option<Time>, CarryError> {
-        let next = self.ends.first().map(|e| e.0).filter(|t| *t <= until);
-        if let Some(t) = next {
-            self.at = t;
+        match self {
+            Self::Islands(islands) => islands.next(until),
+            Self::Whole(whole, ..) => whole.next(until),
         }
-        Ok(next)
     }
+
     fn take(&mut self, out: &mut Vec<End>) {
-        while let Some(e) = self.ends.first().copied().filter(|e| e.0 == self.at) {
-            self.ends.pop_first();
-            out.push(End { at: e.0, token: e.1, member: e.2 });
+        match self {
+            Self::Islands(islands) => islands.take(out),
+            Self::Whole(whole, ..) => whole.take(out),
         }
     }
+}
+
+impl Carries<'_> {
+    /// What was simulated.
+    pub(super) fn reuse(&self) -> StepReuse {
+        match self {
+            Self::Islands(islands) => {
+                let counts = islands.counts();
+                StepReuse {
+                    calls: counts.calls,
+                    played: counts.words_played,
+                    exact: true,
+                    events_played: counts.events_played,
+                    events_saved: counts.events_saved,
+                    why: None,
+                }
+            }
+            Self::Whole(whole, calls, why) => StepReuse {
+                calls: *calls,
+                played: *calls,
+                exact: true,
+                events_played: whole.events(),
+                events_saved: 0,
+                why: Some((*why).to_owned()),
+            },
+        }
+    }
+}
+
+/// Adds what was simulated of another step.
+pub(super) fn add(sum: &mut StepReuse, other: StepReuse) {
+    sum.calls += other.calls;
+    sum.played += other.played;
+    sum.events_played += other.events_played;
+    sum.events_saved += other.events_saved;
+    sum.exact = other.exact;
+    sum.why = other.why;
 }

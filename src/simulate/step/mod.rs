@@ -10,14 +10,14 @@ use sim_core::outcome::StopReason;
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::plot::Timeline;
-use sim_report::result::{StepRank, StepResult};
+use sim_report::result::{StepRank, StepResult, StepReuse};
 use sim_report::table::step_headline;
 use sim_workload::compute::Jitter;
 use sim_workload::parallel::Ranks;
 use sim_workload::step::make;
 use sim_workload::step::outcome::{Outcome, Piece};
 use sim_workload::step::plan::Plan;
-use sim_workload::step::play::{self, Communicator, PlayError, Player};
+use sim_workload::step::play::{self, Communicator, Player};
 
 use super::{RunError, Sum, World};
 use crate::scenario::Step;
@@ -51,7 +51,7 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
     let mut outcomes: Vec<Outcome> = Vec::new();
     // Without jitter of kernels all steps are the same.
     let different = if step.jitter.kernel_sigma > 0.0 { step.steps } else { 1 };
-    let mut carried = carry::Counts::default();
+    let mut reuse = StepReuse::default();
     for number in 0..different {
         let jitter = Jitter { step: u64::from(number), ..step.jitter };
         let options = play::Options { jitter, ..options.clone() };
@@ -60,17 +60,18 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
             step.placement.spread(&members).scales_out()
         };
         let player = Player::new(&plan, &ranks, &options, leaves);
-        let mut carrier = carry::carrier(world, step, player.communicators(), &plan.calls);
+        let carrier = carry::carrier(world, step, player.communicators(), &plan.calls);
+        let mut carrier = carrier.map_err(|error| RunError::Step { what: what.clone(), why: error.to_string() })?;
         let stop = || world.interrupted();
-        match play::play(player, carrier.as_mut(), &stop) {
+        match play::play(player, &mut carrier, &stop) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(PlayError::Interrupted) => {
+            Err(_) if world.interrupted() => {
                 sum.stop(StopReason::Interrupted, what);
                 return Ok(false);
             }
             Err(error) => return Err(RunError::Step { what, why: error.to_string() }),
         }
-        carried.add(&carrier.counts());
+        carry::add(&mut reuse, carrier.reuse());
         world.one_done();
     }
     (different..step.steps).for_each(|_| world.one_done());
@@ -80,10 +81,10 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
     }
     let Some(median) = median(&outcomes) else { return Ok(true) };
     let fabric = &world.loaded.fabric;
-    let reuse = carried.result();
+    let events = reuse.events_played;
     let (result, played) = result::result((step, fabric), (&plan, &ranks), (&times, median), reuse, kept);
     let engine = &mut sum.results.engine;
-    engine.events += carried.events + outcomes.iter().map(|o| o.operations).sum::<u64>();
+    engine.events += events + outcomes.iter().map(|o| o.operations).sum::<u64>();
     sum.wall += began.elapsed();
     for outcome in &outcomes {
         sum.simulated += outcome.end.since(Time::ZERO);
