@@ -39,6 +39,9 @@ pub const PRESETS: &[Preset] = presets![
     "flapping-link",
     "straggler",
     "lost-spine",
+    "llama3-8b-fsdp",
+    "llama3-405b-1024",
+    "nvl72-moe",
 ];
 
 /// The names of the bundled scenarios.

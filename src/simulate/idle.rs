@@ -17,12 +17,12 @@ pub(super) fn findings(loaded: &Loaded, ill: &Report, well: Option<&Report>) -> 
     if ill.stopped.is_some() || loaded.fabric.faults().is_empty() {
         return Vec::new();
     }
-    // What the messages of a step crossed is not counted link by link.
+    // Whether the messages of a step waited for the end of an outage is not counted.
     let steps = loaded.scenario.workloads.iter().any(|w| matches!(w, Workload::Step(_)));
     let users = users(loaded);
     let mut list = Vec::new();
     for (number, fault) in loaded.fabric.faults().iter().enumerate() {
-        if steps && fault.kind != "straggler" {
+        if steps && fault.kind == "flapping" {
             continue;
         }
         let Some(why) = why(loaded, fault, &users, ill, well) else { continue };

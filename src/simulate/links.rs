@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use sim_core::ids::LinkId;
+use sim_core::network::Network;
 use sim_core::outcome::Outcome;
-use sim_core::units::{Span, Time};
+use sim_core::units::{Bytes, Span, Time};
 use sim_report::result::LinkResult;
 use sim_topology::Fabric;
 
@@ -47,6 +48,15 @@ impl Totals {
             sum.longest_wait = sum.longest_wait.max(link.longest_wait);
         }
         self.time += outcome.ended.since(began.min(outcome.ended));
+    }
+
+    /// Adds a simulation of which only the payload of each link is known: a link is busy for as long as that takes at its rate.
+    pub(super) fn add_payload(&mut self, payload: &[Bytes], network: &Network, ended: Time) {
+        for ((sum, payload), link) in self.links.iter_mut().zip(payload).zip(network.links()) {
+            sum.payload += payload.get();
+            sum.busy += link.rate.time_for(*payload);
+        }
+        self.time += ended.since(Time::ZERO);
     }
 
     /// Payload and time held by outages of each link, in the fabric's order.

@@ -215,6 +215,11 @@ fn parts_text(step: &StepResult) -> String {
     table.render() + &format!("rank {} ({}) waits longest\n", step.worst.rank, step.worst.device)
 }
 
+/// A time, or a dash for none.
+fn cell(us: f64) -> String {
+    if us == 0.0 { "-".to_owned() } else { time_text(us) }
+}
+
 fn stages_text(step: &StepResult) -> String {
     let columns = ["stage", "compute", "exposed", "bubble", "optimizer", "late ranks"];
     let mut table = TextTable::new(columns.map(|name| (name, Align::Right)));
@@ -230,11 +235,11 @@ fn stages_text(step: &StepResult) -> String {
         let parts = &row.parts;
         table.row([
             row.stage.to_string(),
-            time_text(parts.compute_us),
-            time_text(parts.exposed_comm_us),
-            time_text(parts.bubble_us),
-            time_text(parts.optimizer_us),
-            time_text(parts.straggler_wait_us),
+            cell(parts.compute_us),
+            cell(parts.exposed_comm_us),
+            cell(parts.bubble_us),
+            cell(parts.optimizer_us),
+            cell(parts.straggler_wait_us),
         ]);
     }
     table.render()

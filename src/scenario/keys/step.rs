@@ -97,7 +97,7 @@ pub(crate) static STEP: TableSpec = TableSpec {
             "The order of ranks, as Megatron's `--use-tp-pp-dp-mapping` and its kind set it.",
         )
         .default("tp-cp-ep-dp-pp"),
-        key("precision", Kind::Choice(NUMBERS), "The numbers that products with weights multiply.").default("bf16"),
+        key("precision", Kind::Choice(&["bf16", "fp8", "fp4"]), "The numbers that products with weights multiply.").default("bf16"),
         key("gradient", Kind::Choice(&["fp32", "bf16"]), "The numbers in which gradients are kept and reduced.")
             .default("fp32"),
         key("gather", Kind::Choice(NUMBERS), "The numbers in which parameters are gathered.").default("bf16"),

@@ -1,16 +1,20 @@
 //! Who carries the messages of a step over the scenario's fabric: islands that are played once for all that are alike, or one
 //! engine for all.
 
+use std::time::Duration;
+
+use sim_core::random::mix;
 use sim_core::units::Time;
 use sim_report::result::StepReuse;
 use sim_workload::step::calls::{Calls, Make};
 use sim_workload::step::carrier::{Carrier, CarryError, End, Start};
 use sim_workload::step::islands::{self, Islands, Reuse};
+use sim_workload::step::outcome::Outcome;
 use sim_workload::step::plan::Call;
 use sim_workload::step::play::Communicator;
 use sim_workload::step::whole::Whole;
 
-use super::super::World;
+use super::super::{RunError, Sum, World};
 use crate::scenario::Step;
 
 /// What carries messages.
@@ -69,6 +73,33 @@ impl Carrier for Carries<'_> {
 }
 
 impl Carries<'_> {
+    /// Adds to `sum` what was simulated of a step called `what`, in `wall` of time.
+    pub(super) fn close(
+        self,
+        what: &str,
+        world: &World<'_>,
+        outcome: &Outcome,
+        wall: Duration,
+        sum: &mut Sum,
+    ) -> Result<(), RunError> {
+        match self {
+            Self::Islands(islands) => {
+                let payload = islands.carried().map_err(|why| RunError::Step { what: what.to_owned(), why })?;
+                sum.totals.add_payload(&payload, world.by_library, outcome.end);
+                sum.results.engine.events += islands.counts().events_played;
+                sum.wall += wall;
+                sum.simulated += outcome.end.since(Time::ZERO);
+                for end in &outcome.ends {
+                    sum.fingerprint = mix(sum.fingerprint ^ end.as_ps());
+                }
+            }
+            Self::Whole(whole, ..) => {
+                sum.add(what, world.loaded, &whole.finish(), Time::ZERO, wall)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What was simulated.
     pub(super) fn reuse(&self) -> StepReuse {
         match self {

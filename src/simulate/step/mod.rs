@@ -7,7 +7,6 @@ mod result;
 use std::time::Instant;
 
 use sim_core::outcome::StopReason;
-use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::plot::Timeline;
 use sim_report::result::{StepRank, StepResult, StepReuse};
@@ -40,7 +39,6 @@ pub struct PlayedStep {
 
 /// Plays a step; false if it stopped early.
 pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<bool, RunError> {
-    let began = Instant::now();
     let what = format!("step {}", step.title());
     let Some(ranks) = step.ranks() else { return Ok(true) };
     let job = step.job();
@@ -53,6 +51,7 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
     let different = if step.jitter.kernel_sigma > 0.0 { step.steps } else { 1 };
     let mut reuse = StepReuse::default();
     for number in 0..different {
+        let began = Instant::now();
         let jitter = Jitter { step: u64::from(number), ..step.jitter };
         let options = play::Options { jitter, ..options.clone() };
         let leaves = |c: &Communicator| {
@@ -63,15 +62,17 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
         let carrier = carry::carrier(world, step, player.communicators(), &plan.calls);
         let mut carrier = carrier.map_err(|error| RunError::Step { what: what.clone(), why: error.to_string() })?;
         let stop = || world.interrupted();
-        match play::play(player, &mut carrier, &stop) {
-            Ok(outcome) => outcomes.push(outcome),
+        let outcome = match play::play(player, &mut carrier, &stop) {
+            Ok(outcome) => outcome,
             Err(_) if world.interrupted() => {
                 sum.stop(StopReason::Interrupted, what);
                 return Ok(false);
             }
             Err(error) => return Err(RunError::Step { what, why: error.to_string() }),
-        }
+        };
         carry::add(&mut reuse, carrier.reuse());
+        carrier.close(&what, world, &outcome, began.elapsed(), sum)?;
+        outcomes.push(outcome);
         world.one_done();
     }
     (different..step.steps).for_each(|_| world.one_done());
@@ -81,15 +82,7 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
     }
     let Some(median) = median(&outcomes) else { return Ok(true) };
     let fabric = &world.loaded.fabric;
-    let events = reuse.events_played;
     let (result, played) = result::result((step, fabric), (&plan, &ranks), (&times, median), reuse, kept);
-    let engine = &mut sum.results.engine;
-    engine.events += events + outcomes.iter().map(|o| o.operations).sum::<u64>();
-    sum.wall += began.elapsed();
-    for outcome in &outcomes {
-        sum.simulated += outcome.end.since(Time::ZERO);
-        sum.fingerprint = mix(sum.fingerprint ^ fingerprint(outcome));
-    }
     sum.headline = headline(&result);
     sum.headline_us = result.time_us;
     sum.stragglers = None;
@@ -146,14 +139,6 @@ fn median(outcomes: &[Outcome]) -> Option<&Outcome> {
     let mut order: Vec<usize> = (0..outcomes.len()).collect();
     order.sort_by_key(|i| outcomes[*i].end);
     outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?)
-}
-
-fn fingerprint(outcome: &Outcome) -> u64 {
-    let mut hash = outcome.end.as_ps();
-    for end in &outcome.ends {
-        hash = mix(hash ^ end.as_ps());
-    }
-    hash
 }
 
 /// The answer, and what most of the time beside compute goes to.

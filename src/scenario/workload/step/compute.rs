@@ -42,10 +42,14 @@ pub(super) fn compute(
         out.push(fault.help("take another GPU's: compute = { gpu = \"h100-sxm\", efficiency = 0.8 }"));
         return None;
     };
-    let number = if asked.view.choice("precision") == Some("fp8") { Number::Fp8 } else { Number::Bf16 };
-    if number == Number::Fp8 && device.rates(Number::Fp8) == device.rates(Number::Bf16) {
-        let message = "`precision = \"fp8\"` has no effect";
-        let label = format!("no rate of 8 bits is known for {}", device.gpu);
+    let (number, word) = match asked.view.choice("precision") {
+        Some("fp8") => (Number::Fp8, "fp8"),
+        Some("fp4") => (Number::Fp4, "fp4"),
+        _ => (Number::Bf16, "bf16"),
+    };
+    if number != Number::Bf16 && device.rates(number) == device.rates(Number::Bf16) {
+        let message = format!("`precision = \"{word}\"` makes nothing faster");
+        let label = format!("no rate of it is known for {}", device.gpu);
         out.push(asked.fault(Code::NoEffect, message, &["precision"], label));
     }
     // The memory is the system's own, also under another GPU's rates.
@@ -55,6 +59,13 @@ pub(super) fn compute(
         if calculon { Machine::by_size(device, memory, figures) } else { Machine::of(device, number, memory, figures) };
     let efficiency = view.number("efficiency")?;
     machine = machine.scaled((efficiency * 1e6).round() as u64);
+    let sharded = asked.view.boolean("fsdp") || asked.view.integer::<u8>("zero") == Some(3);
+    machine.gradient = match asked.view.choice("gradient") {
+        // Units of FSDP are written in 16 bits, and added to nothing in the product itself.
+        _ if sharded => 2,
+        Some("bf16") => 4,
+        _ => machine.gradient,
+    };
     if let Some(launch) = view.time("launch") {
         machine.launch = launch;
     }
