@@ -194,3 +194,164 @@ fn experts_and_segments_in_a_rack() {
         .fails(2, &["E120", "near: segment = 24, 28, 32 or 36"]);
     run(&toml.replace("ep = 64", "ep = 48"), "check", &[]).fails(2, &["`experts % ep = 0`", "near: ep = "]);
 }
+
+/// A model of a few layers on two nodes, played in no time.
+const SMALL: &str = "model = { layers = 4, hidden = 2048, heads = 16, ffn = 8192, gated = true, vocab = 32000 }\n";
+
+fn small(keys: &str) -> String {
+    with(&format!("{SMALL}global_batch = 32\n{keys}"))
+}
+
+fn step(toml: &str, args: &[&str]) -> serde_json::Value {
+    let value = run(toml, "run", &[args, &["--format", "json"]].concat()).json();
+    value["results"]["step"].clone()
+}
+
+fn us(step: &serde_json::Value, key: &str) -> f64 {
+    step[key].as_f64().unwrap_or_else(|| panic!("{key} in {step}"))
+}
+
+/// The parts of a rank's time.
+fn parts(of: &serde_json::Value) -> f64 {
+    ["compute_us", "exposed_comm_us", "bubble_us", "optimizer_us", "straggler_wait_us"]
+        .map(|key| us(of, key))
+        .iter()
+        .sum()
+}
+
+#[test]
+fn parts_of_a_step_add_up() {
+    for keys in
+        ["tp = 4\npp = 2\nzero = 1\n", "fsdp = true\n", "pp = 4\ncp = 2\n", "tp = 8\noverlap = { tensor = 4 }\n"]
+    {
+        let step = step(&small(keys), &[]);
+        let time = us(&step, "time_us");
+        for of in [&step, &step["worst"]] {
+            assert!((parts(of) / time - 1.0).abs() < 1e-6, "{keys}: {} of {time}", parts(of));
+        }
+        let shares: f64 = step["critical_path"].as_array().unwrap().iter().map(|p| p["share"].as_f64().unwrap()).sum();
+        assert!((shares - 1.0).abs() < 1e-6, "{keys}: {shares}");
+        let exposed: f64 = step["exposed_us"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+        assert!((exposed - us(&step, "exposed_comm_us")).abs() < 1e-3, "{keys}");
+        // Nothing is faster than its kernels, and MFU is what the work and the time say.
+        assert!(time > step["outline"]["kernels_us"].as_f64().unwrap(), "{keys}");
+        let tflops = step["outline"]["model_tflop"].as_f64().unwrap() / 16.0 / (time / 1e6);
+        assert!((us(&step, "tflops_per_gpu") / tflops - 1.0).abs() < 1e-9, "{keys}");
+    }
+}
+
+#[test]
+fn what_is_not_simulated_again_changes_no_picosecond() {
+    for keys in ["tp = 4\npp = 2\nzero = 1\n", "fsdp = true\n", "tp = 2\ncp = 2\npp = 2\nvp = 2\n"] {
+        let toml = small(keys);
+        let (with, without) = (step(&toml, &[]), step(&toml, &["--set", "workload.0.reuse=false"]));
+        for key in ["time_us", "compute_us", "exposed_us", "bubble_us", "straggler_wait_us", "worst", "critical_path"] {
+            assert_eq!(with[key], without[key], "{keys}: {key}");
+        }
+        assert!(with["reuse"]["played"].as_u64() < with["reuse"]["calls"].as_u64(), "{keys}");
+        assert_eq!(with["reuse"]["calls"], without["reuse"]["calls"]);
+        assert_eq!(without["reuse"]["why"], "reuse = false");
+    }
+}
+
+#[test]
+fn links_of_a_step_carry_the_same_however_it_is_played() {
+    let toml = small("tp = 8\nzero = 1\n");
+    let links = |args: &[&str]| {
+        let value = run(&toml, "run", &[args, &["--format", "json"]].concat()).json();
+        let rows = value["results"]["links"].as_array().unwrap().clone();
+        rows.iter().map(|link| link["bytes"].as_u64().unwrap()).collect::<Vec<u64>>()
+    };
+    let with = links(&[]);
+    assert!(with.iter().any(|bytes| *bytes > 0));
+    assert_eq!(with, links(&["--set", "workload.0.reuse=false"]));
+}
+
+#[test]
+fn slow_ranks_are_found() {
+    let toml = small("tp = 4\n");
+    let all = step(&toml, &[]);
+    assert!(all.get("slow_ranks").is_none(), "{all}");
+    let slow = step(&toml, &["--set", "workload.0.slow_ranks=[{ rank = 5, factor = 1.2 }]"]);
+    let rows = slow["slow_ranks"].as_array().unwrap();
+    assert_eq!(
+        (rows.len(), &rows[0]["rank"], &rows[0]["device"]),
+        (1, &serde_json::json!(5), &serde_json::json!("node0.gpu5"))
+    );
+    assert!((rows[0]["factor"].as_f64().unwrap() - 1.2).abs() < 0.02, "{rows:?}");
+    assert!(us(&slow, "straggler_wait_us") > us(&all, "straggler_wait_us"), "{slow}");
+    // The same as a fault of the GPU, which also slows its part in collectives, and is compared with the healthy cluster.
+    let value = run(&toml, "run", &["--fault", "node0.gpu5 slowdown=1.2", "--format", "json"]).json();
+    let results = &value["results"];
+    assert_eq!(results["step"]["slow_ranks"][0]["rank"], 5, "{value}");
+    assert_eq!(results["healthy"]["steps_us"][0], all["time_us"]);
+}
+
+#[test]
+fn steps_vary_by_jitter_alone() {
+    let toml = small("tp = 8\nsteps = 3\n");
+    let same = step(&toml, &[]);
+    let times = |step: &serde_json::Value| -> Vec<f64> {
+        step["steps_us"].as_array().unwrap().iter().map(|t| t.as_f64().unwrap()).collect()
+    };
+    assert_eq!(times(&same), vec![us(&same, "time_us"); 3]);
+    let args = ["--set", "workload.0.jitter={ kernel_sigma = 0.02 }"];
+    let drawn = step(&toml, &args);
+    let mut list = times(&drawn);
+    assert_eq!(drawn, step(&toml, &args));
+    list.sort_by(f64::total_cmp);
+    assert!(list[0] < list[2] && list[1] == us(&drawn, "time_us"), "{list:?}");
+    let seeds = run(&toml, "run", &["--seeds", "2", "--format", "json"]).json();
+    assert_eq!(seeds["results"]["seeds"]["measures"][0]["name"], "step step", "{seeds}");
+}
+
+#[test]
+fn a_run_says_where_the_time_goes() {
+    let ran = run(&small("tp = 4\npp = 2\n"), "run", &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for part in [
+        "a step, ",
+        "MFU",
+        "tokens/s. Largest loss: ",
+        "where the time goes",
+        "by stage, the mean of its ranks",
+        "the chain of work that the end waited for",
+        "different ones were simulated for",
+        "busiest links",
+    ] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+}
+
+#[test]
+fn files_of_a_step() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("step.toml"), small("tp = 4\npp = 2\n")).unwrap();
+    let go = |args: &[&str]| fabricsim_in(dir.path(), &[&["run", "step.toml"][..], args].concat());
+    assert_eq!(go(&["--out", "out", "--timeline", "t.json"]).code, 0);
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!(read("out/step.csv").lines().count(), 17);
+    assert!(
+        read("out/critical_path.csv").starts_with("workload,from_us,to_us,rank,kind,what,phase,micro_batch,layer\n")
+    );
+    assert!(read("out/timeline.svg").contains("stage 1"));
+    assert_eq!(read("out/timeline.json"), read("t.json"));
+    let trace: serde_json::Value = serde_json::from_str(&read("t.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|e| e["args"]["name"] == "rank 8 (node1.gpu0), stage 1"));
+    assert!(events.iter().any(|e| e["ph"] == "X" && e["cat"] == "backward"));
+    // Nothing that is there is written over, and what can't be is told before anything is played.
+    go(&["--timeline", "t.json"]).fails(2, &["E081"]);
+    assert_eq!(go(&["--timeline", "t.json", "--force"]).code, 0);
+    go(&["--timeline", "t.txt"]).fails(2, &["E080", ".json or .svg"]);
+}
+
+#[test]
+fn over_packets_everything_is_played() {
+    let keys = "model = { layers = 1, hidden = 1024, heads = 8, ffn = 2048, vocab = 1024 }\nglobal_batch = 2\nsequence = 512\ndp = 2\nranks = 16\ntp = 8\n";
+    let toml = with(keys).replace("sequence = 8192\n", "");
+    let toml = toml.replace("[[workload]]", "[transport]\npreset = \"roce-400g\"\n[[workload]]");
+    let step = step(&toml, &[]);
+    assert_eq!(step["reuse"]["calls"], step["reuse"]["played"]);
+    assert!(step["reuse"]["why"].as_str().unwrap().contains("packets"), "{step}");
+}

@@ -96,7 +96,7 @@ pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<
     Ok(true)
 }
 
-/// How the ranks differ: what the step says, and what faults do to GPUs.
+/// How the ranks differ: what the step says, and what faults do to GPUs. What they do to their calls is in the calls.
 fn options(world: &World<'_>, step: &Step, watch: &[u32]) -> play::Options {
     let fabric = &world.loaded.fabric;
     let mut factors: Vec<f64> = vec![1.0; step.gpus.len()];
@@ -105,7 +105,6 @@ fn options(world: &World<'_>, step: &Step, watch: &[u32]) -> play::Options {
         let slowness = fabric.gpus().get(*gpu as usize).and_then(|gpu| fabric.slowness_of(*gpu));
         if let Some(slow) = slowness {
             factors[rank] *= slow.millionths as f64 / 1e6;
-            late[rank] += slow.delay;
         }
     }
     for slow in &step.slow {
