@@ -62,7 +62,9 @@ impl RunError {
     pub fn diagnostic(&self, forced: &[&str]) -> Diagnostic {
         let fault = |code| Diagnostic::new(code, self.to_string());
         match self {
-            Self::Machine(_) | Self::NotModelled(_) | Self::Inference { .. } | Self::Step { .. } => fault(Code::Unsupported),
+            Self::Machine(_) | Self::NotModelled(_) | Self::Inference { .. } | Self::Step { .. } => {
+                fault(Code::Unsupported)
+            }
             Self::Unable { source: ExecuteError::Plan(PlanError::Route(_)), .. } => fault(Code::NoPath),
             Self::Unable { source: ExecuteError::Plan(_), .. } if forced.is_empty() => fault(Code::Unsupported),
             Self::Unable { source: ExecuteError::Plan(_), .. } => {

@@ -263,8 +263,14 @@ fn work_beside_messages_goes_on_slower() {
 
 #[test]
 fn jitter_has_streams_of_its_own() {
-    let jitter =
-        Jitter { seed: 5, kernel_sigma: 0.015, gpu_sigma: 0.02, straggler_share: 0.005, straggler_slowdown: 0.1 };
+    let jitter = Jitter {
+        seed: 5,
+        step: 0,
+        kernel_sigma: 0.015,
+        gpu_sigma: 0.02,
+        straggler_share: 0.005,
+        straggler_slowdown: 0.1,
+    };
     let draw = |jitter: &Jitter, gpu| {
         let mut gpu = jitter.gpu(gpu);
         (0..4).map(|_| gpu.next(Span::from_us(100))).collect::<Vec<_>>()
