@@ -234,7 +234,12 @@ impl Loaded {
                     rest = &rest[all.len() - 1..];
                     transfers::play(&mut world, &all, &mut sum)?
                 }
-                Workload::Step(one) => step::play(&mut world, one, &mut sum)?,
+                Workload::Step(first) => {
+                    let joined = rest.iter().take_while(|w| w.with_previous()).count();
+                    let (with, after) = rest.split_at(joined);
+                    rest = after;
+                    step::play(&mut world, first, with, &mut sum)?
+                }
                 Workload::Inference(one) => inference::play(&mut world, one, &mut sum)?,
                 Workload::Failures(one) => {
                     inference::fail(&mut world, one, &mut sum);

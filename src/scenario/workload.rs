@@ -62,7 +62,8 @@ impl Workload {
         match self {
             Self::Collective(collective) => collective.with_previous,
             Self::Transfer(transfers) => transfers.with_previous,
-            Self::Step(_) | Self::Inference(_) | Self::Failures(_) => false,
+            Self::Step(step) => step.with_previous,
+            Self::Inference(_) | Self::Failures(_) => false,
         }
     }
 
@@ -123,12 +124,51 @@ pub(super) fn workloads(
         {
             out.push(fault.at(node.place.clone(), "asked for here"));
         }
+        if let Some(Workload::Step(step)) = &workload
+            && step.with_previous
+            && let Some(fault) = shared(step, &list)
+        {
+            out.push(fault.at(step.place.clone(), "this step"));
+        }
+        if let Some(Workload::Transfer(transfers)) = &workload
+            && transfers.repeat
+            && !(transfers.with_previous && beside_step(&list))
+            && let Some(node) = table.get("repeat")
+        {
+            let fault = Diagnostic::new(Code::OutOfRange, "transfers repeat beside a step only, as long as it runs");
+            out.push(fault.at(node.place.clone(), "asked for here").help("set `with_previous = true` after a step"));
+        }
         // Caches on their way are transfers.
         let like = |kind| if kind == "kv-transfer" { "transfer" } else { kind };
         before = kind.map(|kind| (like(kind), workload.is_some()));
         list.extend(workload);
     }
     list
+}
+
+/// Whether what comes next and runs with the previous runs beside a step.
+fn beside_step(list: &[Workload]) -> bool {
+    let joined = |w: &&Workload| matches!(w, Workload::Transfer(_)) && w.with_previous();
+    matches!(list.iter().rev().find(|w| !joined(w)), Some(Workload::Step(_)))
+}
+
+/// Why a step can't run with those before it: they have a GPU in common.
+fn shared(step: &Step, list: &[Workload]) -> Option<Diagnostic> {
+    let mut mine = step.gpus.clone();
+    mine.sort_unstable();
+    for workload in list.iter().rev() {
+        if let Workload::Step(other) = workload
+            && let Some(gpu) = other.gpus.iter().find(|gpu| mine.binary_search(gpu).is_ok())
+        {
+            let message = format!("GPU {gpu} is of this step and of `{}` before it", other.title());
+            let help = "jobs that run together are on GPUs of their own: give each its `ranks` and `placement.nodes`";
+            return Some(Diagnostic::new(Code::OutOfRange, message).help(help));
+        }
+        if !workload.with_previous() {
+            break;
+        }
+    }
+    None
 }
 
 /// The way in which what a table sends is carried; keys of it are warned of where no packets are played.
@@ -161,9 +201,12 @@ fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Opti
             Some(Diagnostic::new(Code::NotDivisible, message).help(help))
         }
         (Workload::Transfer(_), Some(("transfer", _))) => None,
-        (_, Some(("step", _))) => fault("nothing can run with a step yet", as_transfers),
         (Workload::Inference(_) | Workload::Failures(_), _) | (_, Some(("inference" | "failures", _))) => {
             fault("inference and long runs have no links that others could share", as_transfers)
+        }
+        (Workload::Step(_) | Workload::Transfer(_), Some(("step", _))) => None,
+        (Workload::Collective(_), Some(("step", _))) => {
+            fault("a collective can't run with the step before it", as_transfers)
         }
         (Workload::Collective(_), Some(("transfer", _))) => {
             fault("a collective can't run with the transfers before it", as_transfers)
@@ -179,7 +222,10 @@ fn apart(workload: &Workload, before: Option<(&str, Option<&Workload>)>) -> Opti
             "there are no transfers before these to run with",
             "put them after the transfers whose links they share",
         ),
-        (Workload::Step(_), _) => fault("a step can't run with another workload yet", as_transfers),
+        (Workload::Step(_), _) => fault(
+            "there is no step before this one to run with",
+            "steps run with the step before them, and transfers with either: put the steps first",
+        ),
         // What is neither has been refused.
         (_, Some(_)) => None,
     }

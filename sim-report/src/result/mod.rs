@@ -36,8 +36,8 @@ pub use run::{
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use step::{
-    MAX_PATH, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath, StepRank, StepResult,
-    StepReuse, StepSlow, StepStage,
+    BesideStep, MAX_PATH, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath, StepRank,
+    StepResult, StepReuse, StepSlow, StepStage,
 };
 pub use sweep::{SweepAxis, SweepResults};
 pub use topo::{BillItem, PairCounts, TopoResults};

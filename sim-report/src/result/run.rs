@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BestResult, DesignResult, FaultResult, HealthyResult, InferenceResult, LongRunResult, ParameterResult, SeedsResult,
-    SeriesResult, StepResult, TransportResult,
+    BesideStep, BestResult, DesignResult, FaultResult, HealthyResult, InferenceResult, LongRunResult, ParameterResult,
+    SeedsResult, SeriesResult, StepResult, TransportResult,
 };
 
 /// How many links [`RunResults::set_links`] lists at most.
@@ -40,6 +40,9 @@ pub struct RunResults {
     /// Where workloads are long runs that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub long_runs: Vec<LongRunResult>,
+    /// Transfers beside steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside_steps: Vec<BesideStep>,
     /// All links up to [`MAX_LINKS`], or the busiest of them, in order of name or of utilization.
     pub links: Vec<LinkResult>,
     /// Sums over all links, listed or not.

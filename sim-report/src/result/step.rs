@@ -224,3 +224,14 @@ pub struct StepResult {
     /// What the step is made of.
     pub outline: StepOutline,
 }
+
+/// Transfers beside steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BesideStep {
+    /// The name of the workload.
+    pub name: String,
+    /// How often all of them had arrived by the end of the last step.
+    pub times: u64,
+    /// Bytes of all of them, once.
+    pub bytes: u64,
+}

@@ -31,6 +31,12 @@ pub(crate) static STEP: TableSpec = TableSpec {
         )
         .required(),
         key("ranks", COUNT, "Use the first so many GPUs. Without it, all."),
+        key(
+            "with_previous",
+            Kind::Boolean,
+            "Another job: it begins together with the step of the workload before it, on other GPUs, and shares the network with it.",
+        )
+        .default("false"),
         key("tp", SIZE, "Tensor parallelism: ranks that a layer's matrices are divided over.").default("1"),
         key("cp", SIZE, "Context parallelism: ranks that a sequence is divided over.").default("1"),
         key(

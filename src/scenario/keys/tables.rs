@@ -379,7 +379,14 @@ pub(crate) static TRANSFER: TableSpec = TableSpec {
             "with_previous",
             Kind::Boolean,
             "Played at the same time as the transfers of the workload before it, from one time 0 on, and shares the links \
-             with them; each keeps its name, class and starts. Transfers don't run with collectives.",
+             with them; each keeps its name, class and starts. After a step they run beside it: a checkpoint on its way, or \
+             traffic of others. Transfers don't run with collectives.",
+        )
+        .default("false"),
+        key(
+            "repeat",
+            Kind::Boolean,
+            "Beside a step: all transfers begin again when the last has arrived, as long as the step runs.",
         )
         .default("false"),
         VIA_KEY,

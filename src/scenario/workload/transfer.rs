@@ -18,6 +18,8 @@ pub struct Transfers {
     pub name: Option<String>,
     /// Played at the same time as those of the workload before.
     pub with_previous: bool,
+    /// Beside a step they begin again when the last has arrived.
+    pub repeat: bool,
     /// Who sends what to whom.
     pub traffic: Traffic,
 }
@@ -246,13 +248,14 @@ pub(super) fn transfers(
     let over = super::way(view, None, packets, out);
     let name = view.text("name").map(str::to_owned);
     let with_previous = view.boolean("with_previous");
+    let repeat = view.boolean("repeat");
     if let Some(list) = view.node("list") {
         let traffic: Vec<Transfer> =
             view.items("list").iter().filter_map(|entry| one(entry, view, fabric, packets, out)).collect();
         if view.items("list").is_empty() {
             out.push(Diagnostic::new(Code::OutOfRange, "no transfers").at(list.place.clone(), "the list is empty"));
         }
-        return Some(Transfers { name, with_previous, traffic: Traffic::List(traffic) });
+        return Some(Transfers { name, with_previous, repeat, traffic: Traffic::List(traffic) });
     }
     let pattern = view.choice("pattern")?;
     let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, (over, view.integer("qps")), out)?);
@@ -296,7 +299,7 @@ pub(super) fn transfers(
     if let Some(node) = view.node("via") {
         all_carried(&traffic, way.via, fabric, node, out)?;
     }
-    Some(Transfers { name, with_previous, traffic })
+    Some(Transfers { name, with_previous, repeat, traffic })
 }
 
 /// The NICs that a pattern is over, node by node.

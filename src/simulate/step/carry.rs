@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use sim_core::program::Program;
 use sim_core::random::mix;
 use sim_core::units::Time;
 use sim_report::result::StepReuse;
@@ -10,8 +11,8 @@ use sim_workload::step::calls::{Calls, Make};
 use sim_workload::step::carrier::{Carrier, CarryError, End, Start};
 use sim_workload::step::islands::{self, Islands, Reuse};
 use sim_workload::step::outcome::Outcome;
-use sim_workload::step::plan::Call;
-use sim_workload::step::play::Communicator;
+use sim_workload::step::plan::{Call, Plan};
+use sim_workload::step::play::{Communicator, Player};
 use sim_workload::step::whole::Whole;
 
 use super::super::{RunError, Sum, World};
@@ -25,25 +26,31 @@ pub(super) enum Carries<'a> {
     Whole(Box<Whole<'a>>, u64, &'static str),
 }
 
-/// The carrier of the calls of these communicators.
+/// The carrier of the calls of these players, each of a step, and of programs beside them; and the communicators of these programs.
 pub(super) fn carrier<'a>(
     world: &World<'a>,
-    step: &Step,
-    communicators: &[Communicator],
-    calls: &[Call],
-) -> Result<Carries<'a>, CarryError> {
+    of: &[(&Step, &Player<'_>, &Plan)],
+    beside: Vec<Program>,
+) -> Result<(Carries<'a>, core::ops::Range<u32>), CarryError> {
     let loaded = world.loaded;
-    let gpus = |c: &Communicator| c.ranks.iter().filter_map(|r| step.gpus.get(*r as usize).copied()).collect();
     let make: Make<'a> = Box::new(|group| loaded.machine(group).map_err(|error| error.to_string()));
-    let groups: Vec<Vec<u32>> = communicators.iter().map(gpus).collect();
-    let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls.to_vec());
+    let (mut groups, mut calls): (Vec<Vec<u32>>, Vec<Call>) = (Vec::new(), Vec::new());
+    for (step, player, plan) in of {
+        let gpus = |c: &Communicator| c.ranks.iter().filter_map(|r| step.gpus.get(*r as usize).copied()).collect();
+        groups.extend(player.communicators().iter().map(gpus));
+        calls.extend_from_slice(&plan.calls);
+    }
+    let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls);
+    let (made, numbers) = made.beside(beside);
     let limits = world.limits();
     let why = match islands::reuse(world.by_library) {
-        Reuse::Exact if step.reuse => return Ok(Carries::Islands(Box::new(Islands::new(made, limits)))),
+        Reuse::Exact if of.iter().all(|(step, ..)| step.reuse) => {
+            return Ok((Carries::Islands(Box::new(Islands::new(made, limits))), numbers));
+        }
         Reuse::Exact => "reuse = false",
         Reuse::Off { why } => why,
     };
-    Ok(Carries::Whole(Box::new(Whole::new(made, limits)?), 0, why))
+    Ok((Carries::Whole(Box::new(Whole::new(made, limits)?), 0, why), numbers))
 }
 
 impl Carrier for Carries<'_> {
@@ -78,18 +85,19 @@ impl Carries<'_> {
         self,
         what: &str,
         world: &World<'_>,
-        outcome: &Outcome,
+        outcomes: &[Outcome],
         wall: Duration,
         sum: &mut Sum,
     ) -> Result<(), RunError> {
         match self {
             Self::Islands(islands) => {
+                let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or_default();
                 let payload = islands.carried().map_err(|why| RunError::Step { what: what.to_owned(), why })?;
-                sum.totals.add_payload(&payload, world.by_library, outcome.end);
+                sum.totals.add_payload(&payload, world.by_library, end);
                 sum.results.engine.events += islands.counts().events_played;
                 sum.wall += wall;
-                sum.simulated += outcome.end.since(Time::ZERO);
-                for end in &outcome.ends {
+                sum.simulated += end.since(Time::ZERO);
+                for end in outcomes.iter().flat_map(|outcome| &outcome.ends) {
                     sum.fingerprint = mix(sum.fingerprint ^ end.as_ps());
                 }
             }

@@ -1,5 +1,6 @@
 //! Training steps: what they are made of, playing them, and what they come to.
 
+mod beside;
 mod carry;
 mod outline;
 mod result;
@@ -19,7 +20,7 @@ use sim_workload::step::plan::Plan;
 use sim_workload::step::play::{self, Communicator, Player};
 
 use super::{RunError, Sum, World};
-use crate::scenario::Step;
+use crate::scenario::{Step, Workload};
 
 /// Operations of watched ranks, over all of them: what a browser still shows.
 const WATCHED: usize = 200_000;
@@ -37,66 +38,112 @@ pub struct PlayedStep {
     pub timeline: Timeline,
 }
 
-/// Plays a step; false if it stopped early.
-pub(super) fn play(world: &mut World<'_>, step: &Step, sum: &mut Sum) -> Result<bool, RunError> {
-    let what = format!("step {}", step.title());
-    let Some(ranks) = step.ranks() else { return Ok(true) };
-    let job = step.job();
-    let plan = make::plan(&job, &step.machine, &step.overlap);
+/// A step that is about to be played.
+struct Job<'a> {
+    step: &'a Step,
+    plan: Plan,
+    ranks: Ranks,
+    options: play::Options,
+}
+
+/// Plays a step, with others that begin with it and transfers beside them; false if it stopped early.
+pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: &mut Sum) -> Result<bool, RunError> {
+    let others = with.iter().filter_map(|w| if let Workload::Step(step) = w { Some(&**step) } else { None });
+    let all: Vec<&Step> = core::iter::once(first).chain(others).collect();
+    let what = all.iter().map(|step| format!("step {}", step.title())).collect::<Vec<_>>().join(" with ");
     let kept = world.options.keep_all || world.options.timeline;
-    let watch = if kept { watched(&plan, &ranks) } else { Vec::new() };
-    let options = options(world, step, &watch);
-    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut jobs = Vec::new();
+    for step in &all {
+        let Some(ranks) = step.ranks() else { return Ok(true) };
+        let plan = make::plan(&step.job(), &step.machine, &step.overlap);
+        let watch = if kept { watched(&plan, &ranks) } else { Vec::new() };
+        let options = options(world, step, &watch);
+        jobs.push(Job { step, plan, ranks, options });
+    }
+    let beside = beside::traffic(world, with)?;
+    let mut played: Vec<Vec<Outcome>> = Vec::new();
+    let mut ended: Vec<u64> = Vec::new();
     // Without jitter of kernels all steps are the same.
-    let different = if step.jitter.kernel_sigma > 0.0 { step.steps } else { 1 };
+    let asked = all.iter().map(|step| step.steps).max().unwrap_or(1);
+    let different = if all.iter().any(|step| step.jitter.kernel_sigma > 0.0) { asked } else { 1 };
     let mut reuse = StepReuse::default();
+    let fault = |why: String| RunError::Step { what: what.clone(), why };
     for number in 0..different {
         let began = Instant::now();
-        let jitter = Jitter { step: u64::from(number), ..step.jitter };
-        let options = play::Options { jitter, ..options.clone() };
-        let leaves = |c: &Communicator| {
-            let members: Vec<u64> = c.ranks.iter().map(|rank| u64::from(*rank)).collect();
-            step.placement.spread(&members).scales_out()
+        let drawn = |job: &Job<'_>| {
+            let jitter = Jitter { step: u64::from(number), ..job.step.jitter };
+            play::Options { jitter, ..job.options.clone() }
         };
-        let player = Player::new(&plan, &ranks, &options, leaves);
-        let carrier = carry::carrier(world, step, player.communicators(), &plan.calls);
-        let mut carrier = carrier.map_err(|error| RunError::Step { what: what.clone(), why: error.to_string() })?;
+        let drawn: Vec<play::Options> = jobs.iter().map(drawn).collect();
+        let player = |(job, options): (&_, &_)| player(job, options);
+        let players: Vec<Player<'_>> = jobs.iter().zip(&drawn).map(player).collect();
+        let of: Vec<_> = jobs.iter().zip(&players).map(|(job, player)| (job.step, player, &job.plan)).collect();
+        let programs = beside.iter().map(|traffic| traffic.program.clone()).collect();
+        let (mut carrier, numbers) = carry::carrier(world, &of, programs).map_err(|error| fault(error.to_string()))?;
+        let traffic: Vec<_> = numbers.zip(&beside).map(|(number, traffic)| traffic.at(number)).collect();
         let stop = || world.interrupted();
-        let outcome = match play::play(player, &mut carrier, &stop) {
-            Ok(outcome) => outcome,
+        let outcomes = match play::play_together(players, &traffic, &mut carrier, &stop) {
+            Ok((outcomes, times)) => {
+                ended = times;
+                outcomes
+            }
             Err(_) if world.interrupted() => {
                 sum.stop(StopReason::Interrupted, what);
                 return Ok(false);
             }
-            Err(error) => return Err(RunError::Step { what, why: error.to_string() }),
+            Err(error) => return Err(fault(error.to_string())),
         };
         carry::add(&mut reuse, carrier.reuse());
-        carrier.close(&what, world, &outcome, began.elapsed(), sum)?;
-        outcomes.push(outcome);
+        carrier.close(&what, world, &outcomes, began.elapsed(), sum)?;
+        played.push(outcomes);
         world.one_done();
     }
-    (different..step.steps).for_each(|_| world.one_done());
-    let mut times: Vec<Time> = outcomes.iter().map(|outcome| outcome.end).collect();
-    if let Some(only) = times.first().copied().filter(|_| different < step.steps) {
-        times.resize(step.steps as usize, only);
-    }
-    let Some(median) = median(&outcomes) else { return Ok(true) };
-    let fabric = &world.loaded.fabric;
-    let (result, played) = result::result((step, fabric), (&plan, &ranks), (&times, median), reuse, kept);
-    sum.headline = headline(&result);
-    sum.headline_us = result.time_us;
+    (different..asked).for_each(|_| world.one_done());
     sum.stragglers = None;
-    if kept {
-        sum.steps.push(played);
+    let mut said = Vec::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let outcomes: Vec<&Outcome> = played.iter().filter_map(|of| of.get(at)).collect();
+        let mut times: Vec<Time> = outcomes.iter().map(|outcome| outcome.end).collect();
+        if let Some(only) = times.first().copied().filter(|_| different < job.step.steps) {
+            times.resize(job.step.steps as usize, only);
+        }
+        let Some(median) = median(&outcomes) else { continue };
+        let of = (job.step, &world.loaded.fabric);
+        let (result, kept_of) = result::result(of, (&job.plan, &job.ranks), (&times, median), reuse.clone(), kept);
+        said.push(if jobs.len() > 1 {
+            format!("{}: {}", job.step.title(), headline(&result))
+        } else {
+            headline(&result)
+        });
+        sum.headline_us = if at == 0 { result.time_us } else { sum.headline_us.max(result.time_us) };
+        if kept {
+            sum.steps.push(kept_of);
+        }
+        match sum.results.step {
+            None => sum.results.step = Some(result),
+            Some(_) => sum.results.further_steps.push(result),
+        }
     }
-    match sum.results.step {
-        None => sum.results.step = Some(result),
-        Some(_) => sum.results.further_steps.push(result),
-    }
+    said.extend(beside.iter().zip(&ended).map(|(traffic, times)| traffic.told(*times)));
+    sum.headline = said.join(" ");
+    sum.results.beside_steps.extend(beside.iter().zip(&ended).map(|(traffic, times)| traffic.result(*times)));
     Ok(true)
 }
 
+<<<<<<< HEAD
 /// How the ranks differ: what the step says, and what faults do to GPUs. What they do to their calls is in the calls.
+=======
+/// A player of a job.
+fn player<'a>(job: &'a Job<'_>, options: &'a play::Options) -> Player<'a> {
+    let leaves = |c: &Communicator| {
+        let members: Vec<u64> = c.ranks.iter().map(|rank| u64::from(*rank)).collect();
+        job.step.placement.spread(&members).scales_out()
+    };
+    Player::new(&job.plan, &job.ranks, options, leaves)
+}
+
+/// How the ranks differ: what the step says, and what faults do to GPUs.
+>>>>>>> df48c23 (Several jobs on one fabric, and transfers beside steps, from scenarios)
 fn options(world: &World<'_>, step: &Step, watch: &[u32]) -> play::Options {
     let fabric = &world.loaded.fabric;
     let mut factors: Vec<f64> = vec![1.0; step.gpus.len()];
@@ -134,10 +181,10 @@ fn watched(plan: &Plan, ranks: &Ranks) -> Vec<u32> {
 }
 
 /// The step of the median time, the lower of two.
-fn median(outcomes: &[Outcome]) -> Option<&Outcome> {
+fn median<'a>(outcomes: &[&'a Outcome]) -> Option<&'a Outcome> {
     let mut order: Vec<usize> = (0..outcomes.len()).collect();
     order.sort_by_key(|i| outcomes[*i].end);
-    outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?)
+    outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?).copied()
 }
 
 /// The answer, and what most of the time beside compute goes to.

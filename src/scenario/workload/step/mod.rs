@@ -67,6 +67,8 @@ pub struct Step {
     pub reuse: bool,
     /// Steps that are played.
     pub steps: u32,
+    /// Begins together with the step before it.
+    pub with_previous: bool,
     /// Where the scenario says so.
     pub place: Place,
 }
@@ -208,6 +210,7 @@ pub(super) fn step(
         usage,
         reuse: view.boolean("reuse"),
         steps: view.integer("steps")?,
+        with_previous: view.boolean("with_previous"),
         place: item.place.clone(),
         model,
     }))

@@ -1,0 +1,57 @@
+//! Transfers beside steps: checkpoints on their way, traffic of others.
+
+use sim_collectives::step_graph;
+use sim_core::program::Program;
+use sim_core::units::{Span, Time};
+use sim_report::result::BesideStep;
+use sim_workload::step::play::Beside;
+
+use super::super::{RunError, World, transfers};
+use crate::diagnostic::counted;
+use crate::scenario::{Transfer, Workload};
+
+/// The transfers of one workload.
+pub(super) struct Traffic {
+    name: String,
+    pub(super) program: Program,
+    messages: u32,
+    bytes: u64,
+    repeat: bool,
+}
+
+/// The transfers among workloads that begin with a step.
+pub(super) fn traffic(world: &World<'_>, with: &[Workload]) -> Result<Vec<Traffic>, RunError> {
+    let mut all = Vec::new();
+    for workload in with {
+        let Workload::Transfer(of) = workload else { continue };
+        let name = of.name.clone().unwrap_or_else(|| "transfers".to_owned());
+        let list: Vec<Transfer> = of.traffic.iter().collect();
+        let messages = transfers::messages(world, &name, &list)?.messages;
+        let program = step_graph::transfers(&messages, world.loaded.fabric.mtu());
+        let bytes = messages.iter().map(|message| message.bytes.get()).sum();
+        all.push(Traffic { name, program, messages: messages.len() as u32, bytes, repeat: of.repeat });
+    }
+    Ok(all)
+}
+
+impl Traffic {
+    /// The traffic as the player takes it, of a communicator of its own.
+    pub(super) fn at(&self, communicator: u32) -> Beside {
+        let again = self.repeat.then_some(Span::ZERO);
+        Beside { communicator, call: 0, members: self.messages, first: Time::ZERO, again }
+    }
+
+    /// What came of it, in a sentence.
+    pub(super) fn told(&self, times: u64) -> String {
+        match (self.repeat, times) {
+            (false, 0) => format!("{} has not arrived by then.", self.name),
+            (false, _) => format!("{} has arrived by then.", self.name),
+            (true, times) => format!("{} went by {} beside it.", self.name, counted(times as usize, "time")),
+        }
+    }
+
+    /// The same, as figures.
+    pub(super) fn result(&self, times: u64) -> BesideStep {
+        BesideStep { name: self.name.clone(), times, bytes: self.bytes }
+    }
+}
