@@ -22,57 +22,7 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
     let list: Vec<Transfer> = all.iter().flat_map(|one| one.traffic.iter()).collect();
     // Which workload each is of.
     let workloads = all.iter().enumerate().flat_map(|(at, one)| core::iter::repeat_n(at, one.traffic.len()));
-<<<<<<< HEAD
-    // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
-    let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
-    let ports = |t: &Transfer| {
-        let qps = t.way.qps.map_or(world.loaded.scenario.qps, u32::from);
-        u64::from(fabric.ports_per_nic().max(1)) * u64::from(qps)
-    };
-    let message = |t: &Transfer, part: u64, bytes: Bytes| {
-        let ports = ports(t);
-        let request = t.way.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
-        let route = fabric.route(&request);
-        let route =
-            route.map_err(|error| RunError::unable(what.clone())(sim_collectives::PlanError::from(error).into()))?;
-        // A route goes on from host memory only where data stop over in it.
-        let stop =
-            |(i, id): (usize, &_)| (fabric.device(fabric.link(*id).to).kind == DeviceKind::HostMemory).then_some(i + 1);
-        let stops = route.links.iter().enumerate().filter_map(stop).filter(|&i| i < route.links.len()).collect();
-        let buffers = t.way.staging.map(|size| (size, stops));
-        let late = fabric.slowness_of(starter(fabric, t)).map_or(Span::ZERO, |slow| slow.delay);
-        let mut message = Message { buffers, way: t.way.packets, ..Message::new(route.links, bytes, t.start + late) };
-        message.launch = t.way.launch;
-        message.pace = t.way.pace;
-        if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
-            message.launch = way.launch;
-            message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
-        }
-        Ok::<_, RunError>(message)
-    };
-    let mut messages = Vec::with_capacity(list.len());
-    // Which transfer each message is of.
-    let mut owners = Vec::with_capacity(list.len());
-    // The longest time that a processor copies.
-    let mut copied_us = 0.0f64;
-    for (owner, t) in list.iter().enumerate() {
-        let mut whole = message(t, 0, t.bytes)?;
-        copied_us = whole.pace.map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
-        // As many queue pairs as asked for on each port of a NIC, with an even part of the message each.
-        let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
-        let parts = if network { ports(t).min(t.bytes.get().max(1)) } else { 1 };
-        let (share, rest) = (t.bytes.get() / parts, t.bytes.get() % parts);
-        whole.bytes = Bytes::new(share + u64::from(rest > 0));
-        messages.push(whole);
-        owners.push(owner);
-        for part in 1..parts {
-            messages.push(message(t, part, Bytes::new(share + u64::from(part < rest)))?);
-            owners.push(owner);
-        }
-    }
-=======
     let Messages { messages, owners, copied_us } = messages(world, &what, &list)?;
->>>>>>> df48c23 (Several jobs on one fabric, and transfers beside steps, from scenarios)
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages.clone()), after: Vec::new(), start: Span::ZERO })?;
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
@@ -170,7 +120,7 @@ pub(super) fn messages(world: &World<'_>, what: &str, list: &[Transfer]) -> Resu
     };
     let message = |t: &Transfer, part: u64, bytes: Bytes| {
         let ports = ports(t);
-        let request = t.way.via.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
+        let request = t.way.request(t.src, t.dst).entropy(entropy.wrapping_mul(ports).wrapping_add(part));
         let route = fabric.route(&request);
         let route = route.map_err(|error| RunError::unable(what)(sim_collectives::PlanError::from(error).into()))?;
         // A route goes on from host memory only where data stop over in it.
@@ -180,6 +130,8 @@ pub(super) fn messages(world: &World<'_>, what: &str, list: &[Transfer]) -> Resu
         let buffers = t.way.staging.map(|size| (size, stops));
         let late = fabric.slowness_of(starter(fabric, t)).map_or(Span::ZERO, |slow| slow.delay);
         let mut message = Message { buffers, way: t.way.packets, ..Message::new(route.links, bytes, t.start + late) };
+        message.launch = t.way.launch;
+        message.pace = t.way.pace;
         if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };

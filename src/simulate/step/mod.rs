@@ -75,8 +75,7 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
             play::Options { jitter, ..job.options.clone() }
         };
         let drawn: Vec<play::Options> = jobs.iter().map(drawn).collect();
-        let player = |(job, options): (&_, &_)| player(job, options);
-        let players: Vec<Player<'_>> = jobs.iter().zip(&drawn).map(player).collect();
+        let players: Vec<Player<'_>> = jobs.iter().zip(&drawn).map(|(job, options)| player(job, options)).collect();
         let of: Vec<_> = jobs.iter().zip(&players).map(|(job, player)| (job.step, player, &job.plan)).collect();
         let programs = beside.iter().map(|traffic| traffic.program.clone()).collect();
         let (mut carrier, numbers) = carry::carrier(world, &of, programs).map_err(|error| fault(error.to_string()))?;
@@ -130,9 +129,6 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     Ok(true)
 }
 
-<<<<<<< HEAD
-/// How the ranks differ: what the step says, and what faults do to GPUs. What they do to their calls is in the calls.
-=======
 /// A player of a job.
 fn player<'a>(job: &'a Job<'_>, options: &'a play::Options) -> Player<'a> {
     let leaves = |c: &Communicator| {
@@ -142,8 +138,7 @@ fn player<'a>(job: &'a Job<'_>, options: &'a play::Options) -> Player<'a> {
     Player::new(&job.plan, &job.ranks, options, leaves)
 }
 
-/// How the ranks differ: what the step says, and what faults do to GPUs.
->>>>>>> df48c23 (Several jobs on one fabric, and transfers beside steps, from scenarios)
+/// How the ranks differ: what the step says, and what faults do to GPUs. What they do to their calls is in the calls.
 fn options(world: &World<'_>, step: &Step, watch: &[u32]) -> play::Options {
     let fabric = &world.loaded.fabric;
     let mut factors: Vec<f64> = vec![1.0; step.gpus.len()];
