@@ -134,6 +134,32 @@ fn short_rows_are_played() {
     }
 }
 
+/// What is left out by playing one replica whose calls are alone: next to nothing, where all ranks are played on the network.
+#[test]
+fn replicas_stand_for_clusters() {
+    let rows = [
+        ("mlperf-llama31-8b", "v5.1-nvidia-theia-ngpu8-ngc25-09"),
+        ("mlperf-llama2-70b-lora", "v4.0-dell-xe9680x8h100-sxm-80gb"),
+        ("mlperf-llama2-70b-lora", "v4.1-nvidia-eos-n8-ngc24-09-nemo"),
+        ("megatron-bridge", "2606-llama3-70b-h100-8-fp8-gbs32-tp2pp4cp1ep1-lora"),
+        ("megatron-bridge", "2511-qwen3-30b-a3b-b200-8-fp8mx-gbs512-tp1pp1cp1ep8"),
+        ("megatron-seqsel", "gpt-22b-sel"),
+        ("torchtitan", "8b-8-cp2"),
+        ("llm-foundry-fsdp", "mpt1b-h100-8"),
+    ];
+    let cases: Vec<Case> =
+        cases().0.into_iter().filter(|c| rows.contains(&(c.row.family, c.row.name.as_str()))).collect();
+    assert_eq!(cases.len(), rows.len());
+    let both = fit::side_by_side(cases, &|case| {
+        let (one, all) = (simulated::step(&case, Fit::NONE), simulated::whole(&case, Fit::NONE));
+        (case.row.name, one.total, all.total)
+    });
+    for (name, one, all) in both {
+        println!("{name}: one replica {one:.4} s, all ranks {all:.4} s");
+        assert!((one / all - 1.0).abs() < 0.01, "{name}: one replica {one} s, all ranks {all} s");
+    }
+}
+
 /// Plays all rows: some minutes. With UPDATE_DOCS=1 it stores what they came to.
 #[test]
 #[ignore = "minutes: long steps are played"]

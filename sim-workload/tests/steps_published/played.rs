@@ -14,7 +14,7 @@ use sim_workload::step::carrier::{Carrier, CarryError, End, Start};
 use sim_workload::step::make;
 use sim_workload::step::outcome::Outcome;
 use sim_workload::step::plan::{Call, Plan};
-use sim_workload::step::play::{Options, Player, play};
+use sim_workload::step::play::{Options, PlayError, Player, play};
 
 use crate::forms::Forms;
 use crate::kernels::{Fit, machine};
@@ -135,18 +135,27 @@ fn from_plays(sizes: &Sizes, play: impl Fn(&Sizes) -> Parts) -> Parts {
     }
 }
 
-/// The step, with calls that take so long.
+/// The step of one replica, with calls that take so long.
 pub(crate) fn step(case: &Case, fit: Fit, alone: &dyn Fn(&Call) -> Span) -> Parts {
     let one = replica(&case.sizes);
     let ranks = Ranks::new(&case.order, &one).unwrap_or_else(|e| panic!("{}: {e}", case.row.name));
+    over(case, &ranks, fit, &|plan, player, sizes| {
+        let spans = plan.calls.iter().map(|call| alone(call).max(Span::from_ps(1))).collect();
+        play(player, &mut Alone { spans, sizes, ends: BTreeMap::new() }, &|| false)
+    })
+}
+
+/// How a plan is played: it is given with a player at the beginning and the sizes of its communicators.
+type Play<'p> = dyn Fn(&Plan, Player<'_>, Vec<u32>) -> Result<Outcome, PlayError> + 'p;
+
+/// The step of these ranks, played so.
+pub(crate) fn over(case: &Case, ranks: &Ranks, fit: Fit, with: &Play<'_>) -> Parts {
     let forms = RefCell::new(Forms::new(case));
     from_plays(&case.sizes, |sizes| {
         let plan = plan_of(case, sizes, fit);
-        let spans = plan.calls.iter().map(|call| alone(call).max(Span::from_ps(1))).collect();
         let options = Options { slowdown: Some(Figures::builtin().overlap), ..Options::default() };
-        let player = Player::new(&plan, &ranks, &options, |c| forms.borrow_mut().leaves(c.group));
+        let player = Player::new(&plan, ranks, &options, |c| forms.borrow_mut().leaves(c.group));
         let sizes = player.communicators().iter().map(|c| c.ranks.len() as u32).collect();
-        let mut carrier = Alone { spans, sizes, ends: BTreeMap::new() };
-        parts(&play(player, &mut carrier, &|| false).unwrap_or_else(|e| panic!("{}: {e}", case.row.name)))
+        parts(&with(&plan, player, sizes).unwrap_or_else(|e| panic!("{}: {e}", case.row.name)))
     })
 }

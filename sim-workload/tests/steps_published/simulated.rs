@@ -15,6 +15,7 @@ use sim_workload::step::calls::Calls;
 use sim_workload::step::carrier::{Carrier, Start};
 use sim_workload::step::islands::Islands;
 use sim_workload::step::plan::Call;
+use sim_workload::step::play::play;
 
 use crate::forms::Forms;
 use crate::kernels::Fit;
@@ -126,5 +127,23 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
     let network = Network::new(case);
     played::step(case, fit, &|call| {
         network.call(call).unwrap_or_else(|why| panic!("{} {}: {why}", case.row.family, case.row.name))
+    })
+}
+
+/// The step with every rank and all calls on one network, where they get in each other's way.
+pub(crate) fn whole(case: &Case, fit: Fit) -> Parts {
+    let fabric = fabric(case).unwrap_or_else(|why| panic!("{}: {why}", case.row.name));
+    let per_node = fabric.gpus().len() as u64 / fabric.nodes().len() as u64;
+    let gpu = |rank: &u32| {
+        let place = case.placement.place(u64::from(*rank));
+        (place.node * per_node + place.local) as u32
+    };
+    let make = |ranks: &[u32]| {
+        Machine::new(&fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
+    };
+    played::over(case, &case.ranks, fit, &|plan, player, _| {
+        let groups = player.communicators().iter().map(|c| c.ranks.iter().map(gpu).collect()).collect();
+        let calls = Calls::new(&fabric, fabric.network(), Box::new(make), groups, plan.calls.clone());
+        play(player, &mut Islands::new(calls, Limits::default()), &|| false)
     })
 }
