@@ -12,6 +12,7 @@
 //! * [`step`]: what ranks do in which order, and the time it takes over a network.
 //! * [`serving`]: instances that serve requests: steps, continuous batching, caches that move, goodput.
 //! * [`failures`]: what failures and checkpoints cost a long run.
+//! * [`search`]: the best sizes and orders of ranks.
 //! * [`job`]: a model, sizes, widths of numbers and choices of a framework together.
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
@@ -27,5 +28,6 @@ pub mod nearest;
 pub mod parallel;
 pub mod pipeline;
 pub mod serving;
+pub mod search;
 pub mod step;
 pub mod units;
