@@ -22,6 +22,7 @@ mod measured;
 mod others;
 mod output;
 mod path;
+mod place;
 mod play;
 mod run;
 mod schema;
@@ -77,6 +78,7 @@ enum Verb {
     Bench(Box<bench::Args>),
     Run(run::Args),
     Sweep(sweep::Args),
+    Place(place::Args),
     Diff(diff::Args),
     Compare(Box<compare::Args>),
     Fit(Box<fit::Args>),
@@ -130,6 +132,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<(), Failure> {
         Verb::Bench(args) => bench::run(args, context),
         Verb::Run(args) => run::run(args, context),
         Verb::Sweep(args) => sweep::run(args, context),
+        Verb::Place(args) => place::run(args, context),
         Verb::Diff(args) => diff::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Fit(args) => fit::run(args, context),

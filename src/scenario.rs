@@ -206,6 +206,15 @@ impl Scenario {
 }
 
 impl Loaded {
+    /// The kinds of the workloads of an input, whatever else is wrong with it.
+    #[must_use]
+    pub fn kinds(input: &Input, settings: &[Setting]) -> Vec<String> {
+        let (table, _) = load::tree(input, settings, &mut Diagnostics::new());
+        let of = |item: &tree::Node| Some(item.as_table()?.get("kind")?.as_text()?.to_owned());
+        let items = table.get("workload").and_then(tree::Node::as_array).unwrap_or(&[]);
+        items.iter().map(|item| of(item).unwrap_or_default()).collect()
+    }
+
     /// The scenario in one line, and the catalogue rows of its own in another.
     #[must_use]
     pub fn head(&self) -> String {

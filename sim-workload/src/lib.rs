@@ -27,7 +27,7 @@ pub mod model;
 pub mod nearest;
 pub mod parallel;
 pub mod pipeline;
-pub mod serving;
 pub mod search;
+pub mod serving;
 pub mod step;
 pub mod units;

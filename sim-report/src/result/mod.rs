@@ -11,6 +11,7 @@ mod fit;
 mod inference;
 mod observed;
 mod path;
+mod place;
 mod run;
 mod seeds;
 mod step;
@@ -30,6 +31,7 @@ pub use inference::{
 };
 pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
+pub use place::{PlacePart, PlaceResults, PlaceRow};
 pub use run::{
     CandidateResult, CollectiveResult, EngineResult, ExplainResult, FastForwarded, LinkClassResult, LinkResult,
     LinkTotals, MAX_LINKS, MAX_TRANSFERS, RunResults, TransferResult, TransferTotals,

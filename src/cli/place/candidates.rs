@@ -1,0 +1,267 @@
+//! Divisions and orders of ranks, estimated and simulated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rayon::prelude::*;
+use sim_core::random::mix;
+use sim_core::units::{Rate, Span};
+use sim_report::result::{PlacePart, PlaceRow};
+use sim_topology::{Fabric, RouteRequest};
+use sim_workload::memory::would_fit;
+use sim_workload::parallel::Order;
+use sim_workload::search::{self, Asked, Cluster, Counts, Dimension, Estimate, Parts, Split};
+
+use super::super::context::Context;
+use super::super::fault::{Exit, Failure};
+use super::super::play;
+use super::Step;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::scenario::{Input, Loaded, Scenario, Setting};
+use crate::simulate::{Options, RunError};
+
+/// What is searched.
+pub(super) struct Search<'a> {
+    pub(super) loaded: &'a Loaded,
+    pub(super) step: &'a Step,
+    pub(super) vary: &'a [Dimension],
+    /// Whether orders of ranks vary.
+    pub(super) orders: bool,
+    /// How many are estimated at most.
+    pub(super) sample: Option<u64>,
+}
+
+/// A division with an order of ranks.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) split: Arc<Split>,
+    pub(super) order: Order,
+    pub(super) estimate: Estimate,
+    pub(super) played: Option<Played>,
+}
+
+/// What its simulation gave.
+#[derive(Clone, Debug)]
+pub(super) struct Played {
+    pub(super) time_us: f64,
+    pub(super) parts: Parts,
+}
+
+impl Candidate {
+    /// The simulated time, else the estimate.
+    pub(super) fn time_us(&self) -> f64 {
+        self.played.as_ref().map_or_else(|| self.estimate.time.as_us(), |played| played.time_us)
+    }
+
+    pub(super) fn parts(&self) -> Parts {
+        self.played.as_ref().map_or_else(|| self.estimate.parts(), |played| played.parts.clone())
+    }
+
+    pub(super) fn row(&self, step: &Step) -> PlaceRow {
+        let sizes = &self.split.sizes;
+        let parallelism = [
+            ("tp", sizes.tensor),
+            ("cp", sizes.context),
+            ("pp", sizes.pipeline),
+            ("vp", sizes.virtual_stages),
+            ("dp", sizes.data),
+            ("ep", sizes.expert),
+            ("micro_batch", sizes.micro_batch),
+        ];
+        let tokens = (sizes.global_batch * sizes.sequence) as f64;
+        let parts = self.parts().into_iter().map(|(name, time_us)| PlacePart { name, time_us });
+        PlaceRow {
+            parallelism: parallelism.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+            order: self.order.to_string(),
+            memory_bytes: self.split.usage.total().get(),
+            bound_us: self.estimate.bound.as_us(),
+            estimate_us: self.estimate.time.as_us(),
+            time_us: self.played.as_ref().map(|played| played.time_us),
+            tokens_per_s_per_gpu: tokens / (self.time_us() / 1e6).max(1e-12) / step.sizes.gpus as f64,
+            parts: parts.collect(),
+        }
+    }
+
+    /// The keys of the scenario that make it this one.
+    fn settings(&self, step: &Step, number: usize, batch: bool) -> Vec<Setting> {
+        let (spec, sizes) = (&self.split.spec, &self.split.sizes);
+        let key = |name: &str| format!("workload.{number}.{name}");
+        let mut out: Vec<Setting> = [
+            ("tp", sizes.tensor),
+            ("cp", sizes.context),
+            ("pp", sizes.pipeline),
+            ("vp", sizes.virtual_stages),
+            ("dp", sizes.data),
+            ("ep", sizes.expert),
+            ("micro_batch", sizes.micro_batch),
+        ]
+        .into_iter()
+        .map(|(name, value)| Setting::value("place", key(name), value))
+        .collect();
+        out.push(Setting::text("place", key("order"), self.order.to_string()));
+        if let (Some(schedule), true) = (&spec.schedule, step.asked.schedule != spec.schedule) {
+            out.push(Setting::text("place", key("schedule"), schedule));
+        }
+        out.push(if batch {
+            Setting::value("place", key("global_batch"), sizes.global_batch)
+        } else {
+            Setting::value("place", key("grad_accumulation"), sizes.micros())
+        });
+        out
+    }
+}
+
+impl Search<'_> {
+    fn asked(&self) -> Asked<'_> {
+        let step = self.step;
+        Asked {
+            model: &step.model,
+            spec: &step.asked,
+            widths: step.widths,
+            choices: step.choices,
+            machine: &step.machine,
+            overlap: step.overlap,
+            budget: step.budget,
+            placement: &step.placement,
+        }
+    }
+
+    /// All that holds and fits, the best estimate first.
+    pub(super) fn estimates(&self) -> Result<(Vec<Candidate>, Counts), Failure> {
+        let asked = self.asked();
+        let (splits, counts) = search::splits(&asked, self.vary);
+        if splits.is_empty() {
+            return Err(self.nothing(counts));
+        }
+        let orders =
+            |split: &Split| if self.orders { search::orders(&split.sizes) } else { vec![self.step.order.clone()] };
+        let splits: Vec<Arc<Split>> = splits.into_iter().map(Arc::new).collect();
+        let mut pairs: Vec<(Arc<Split>, Order)> =
+            splits.iter().flat_map(|split| orders(split).into_iter().map(|order| (Arc::clone(split), order))).collect();
+        if let Some(most) = self.sample.and_then(|n| usize::try_from(n).ok()).filter(|n| *n < pairs.len()) {
+            let seed = mix(self.loaded.scenario.seed);
+            let mut drawn: Vec<(u64, usize)> = (0..pairs.len()).map(|at| (mix(seed ^ mix(at as u64)), at)).collect();
+            drawn.sort_unstable();
+            let mut keep: Vec<usize> = drawn[..most].iter().map(|(_, at)| *at).collect();
+            keep.sort_unstable();
+            pairs = keep.into_iter().map(|at| pairs[at].clone()).collect();
+        }
+        let cluster = cluster(&self.loaded.fabric);
+        let one = |(split, order): &(Arc<Split>, Order)| {
+            let estimate = search::estimate(&asked, split, order, &cluster).ok()?;
+            Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, played: None })
+        };
+        let mut list: Vec<Candidate> = pairs.par_iter().with_max_len(4).filter_map(one).collect();
+        // Equal times stay in the order of sizes and orders.
+        list.sort_by_key(|one| one.estimate.time);
+        if list.is_empty() { Err(self.nothing(counts)) } else { Ok((list, counts)) }
+    }
+
+    /// Why there is nothing, and what would be near.
+    fn nothing(&self, counts: Counts) -> Failure {
+        let step = self.step;
+        let message = format!(
+            "none of {} divisions can be: of {} a relation does not hold, {} do not fit into memory",
+            counts.looked_at, counts.impossible, counts.too_large
+        );
+        let fault = Diagnostic::new(Code::DoesNotFit, message);
+        let fault = match would_fit(&step.model, &step.asked, &step.job(), &step.budget) {
+            Err((too_large, _)) => fault.note(format!("of the scenario's own: {too_large}")),
+            Ok(_) => fault,
+        };
+        let help =
+            "vary more (`--vary tp,cp,pp,vp,ep,micro_batch`), divide more (`zero`), recompute more, or take more GPUs";
+        Failure::of(Exit::Usage, fault.help(help))
+    }
+
+    /// Simulates these; a remark if that was not possible.
+    pub(super) fn play(
+        &self,
+        list: &mut [Candidate],
+        (input, number): (&Input, usize),
+        context: &Context,
+        flag: &Arc<AtomicBool>,
+    ) -> Result<Option<String>, Failure> {
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let load = |one: &Candidate, batch: bool| {
+            let mut settings = context.settings.clone();
+            settings.extend(one.settings(self.step, number, batch));
+            Scenario::load(input, &settings)
+        };
+        // A scenario says the batch in one of two ways.
+        let mut own = context.settings.clone();
+        own.push(Setting::value("place", format!("workload.{number}.memory_check"), false));
+        own.push(Setting::value("place", format!("workload.{number}.global_batch"), self.step.sizes.global_batch));
+        let batch = Scenario::load(input, &own).is_ok();
+        let bar = play::progress(context);
+        if let Some(bar) = &bar {
+            bar.set_length(list.len() as u64);
+        }
+        let one = |one: &mut Candidate| -> Result<Option<String>, Failure> {
+            let loaded = load(one, batch).map_err(Failure::usage)?;
+            let options = Options { interrupt: Some(Arc::clone(flag)), ..Options::default() };
+            let report = match loaded.run_with(&options) {
+                Ok(report) => report,
+                Err(RunError::NotModelled(what)) => {
+                    return Ok(Some(format!("not simulated: {what} is not modelled yet")));
+                }
+                Err(error) => return Err(play::failure(&error, Some(&loaded))),
+            };
+            if let Some(step) = report.results.step.as_ref().filter(|_| report.stopped.is_none()) {
+                let mut parts: Parts = vec![
+                    ("compute".to_owned(), step.parts.compute_us),
+                    ("bubble".to_owned(), step.parts.bubble_us),
+                    ("optimizer".to_owned(), step.parts.optimizer_us),
+                    ("stragglers".to_owned(), step.parts.straggler_wait_us),
+                ];
+                parts.extend(step.parts.exposed_us.iter().map(|(name, us)| (name.clone(), *us)));
+                one.played = Some(Played { time_us: step.time_us, parts });
+            }
+            if let Some(bar) = &bar {
+                bar.inc(1);
+            }
+            Ok(None)
+        };
+        let told: Result<Vec<Option<String>>, Failure> = list.par_iter_mut().with_max_len(1).map(one).collect();
+        if let Some(bar) = &bar {
+            bar.finish_and_clear();
+        }
+        let told = told?;
+        Ok(told.into_iter().flatten().next())
+    }
+}
+
+/// The rates and latencies that closed forms go by: from GPU to GPU within a domain, and to the next domain.
+fn cluster(fabric: &Fabric) -> Cluster {
+    let gpus = fabric.gpus();
+    let domain = fabric.nodes().first().map_or(1, |node| node.gpus.len()).max(1) * fabric.nodes_per_domain() as usize;
+    let between = |to: usize| {
+        let (from, to) = (*gpus.first()?, *gpus.get(to)?);
+        let route = fabric.route(&RouteRequest::auto(from, to)).ok()?;
+        let report = sim_topology::topo::path(fabric, &route, false);
+        Some((Rate::from_gbyte_f64(report.effective_gbyte), Span::from_ps((report.latency_ns * 1e3) as u64)))
+    };
+    let none = (Rate::bytes_per_sec(1_000_000_000_000), Span::ZERO);
+    let inside = if domain > 1 { between(1) } else { None };
+    let across = between(domain).or(inside).unwrap_or(none);
+    let inside = inside.unwrap_or(across);
+    Cluster {
+        scale_up: inside.0,
+        scale_out: across.0,
+        // A step of a collective is a kernel's turn and the way.
+        scale_up_latency: inside.1 + Span::from_us(1),
+        scale_out_latency: across.1 + Span::from_us(3),
+    }
+}
+
+/// Sizes in a line, those of one left out: `tp 8 · pp 16 · vp 2 · dp 8`.
+pub(super) fn words(parallelism: &BTreeMap<String, u64>) -> String {
+    let names = ["tp", "cp", "pp", "vp", "dp", "ep", "micro_batch"];
+    let shown = names.iter().filter_map(|name| Some((name, parallelism.get(*name).filter(|n| **n > 1)?)));
+    let list: Vec<String> =
+        shown.map(|(name, n)| format!("{} {n}", if *name == "micro_batch" { "mbs" } else { name })).collect();
+    if list.is_empty() { "one GPU".to_owned() } else { list.join(" · ") }
+}

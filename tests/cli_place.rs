@@ -1,0 +1,118 @@
+//! `place`: what is listed holds and fits, the best is first, reasons add up, and what cannot be is told.
+
+mod cli_common;
+
+use std::fs;
+
+use cli_common::{Ran, fabricsim_in};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const STEP: &str = r#"
+system = "hgx-h100"
+nodes = 2
+[[workload]]
+kind = "step"
+model = "llama3.1-8b"
+tp = 2
+zero = 1
+global_batch = 32
+sequence = 4096
+"#;
+
+fn folder(step: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.toml"), step).unwrap();
+    dir
+}
+
+fn place(dir: &TempDir, args: &[&str]) -> Ran {
+    let mut all = vec!["place", "s.toml"];
+    all.extend(args);
+    fabricsim_in(dir.path(), &all)
+}
+
+fn time(row: &Value) -> f64 {
+    row["time_us"].as_f64().or(row["estimate_us"].as_f64()).unwrap()
+}
+
+#[test]
+fn the_best_is_first_and_all_are_accounted_for() {
+    let dir = folder(STEP);
+    let json = place(&dir, &["--top", "0", "--format", "json"]).json();
+    let results = &json["results"];
+    let rows = results["candidates"].as_array().unwrap();
+    assert!(rows.len() >= 5, "{results}");
+    for pair in rows.windows(2) {
+        assert!(time(&pair[0]) <= time(&pair[1]), "{pair:?}");
+    }
+    for row in rows {
+        let n = |name: &str| row["parallelism"][name].as_u64().unwrap();
+        assert_eq!(n("tp") * n("cp") * n("pp") * n("dp"), 16, "{row}");
+        assert!(row["bound_us"].as_f64().unwrap() <= row["estimate_us"].as_f64().unwrap());
+        assert!(row["memory_bytes"].as_u64().unwrap() < 80_000_000_000);
+        let parts: f64 = row["parts"].as_array().unwrap().iter().map(|p| p["time_us"].as_f64().unwrap()).sum();
+        assert!((parts / time(row) - 1.0).abs() < 1e-6, "{row}");
+    }
+    let count = |name: &str| results[name].as_u64().unwrap();
+    assert!(count("estimated") > count("looked_at") - count("impossible") - count("too_large") - 1);
+    // The same on any number of threads.
+    let again = place(&dir, &["--top", "0", "--threads", "1", "--format", "json"]).json();
+    assert_eq!(json, again);
+    // A sample is a part of all, the same for the same seed.
+    let sample = |seed: &str| place(&dir, &["--top", "0", "--sample", "5", "--seed", seed, "--format", "json"]).json();
+    assert_eq!(sample("3")["results"]["estimated"], 5);
+    assert_eq!(sample("3"), sample("3"));
+    assert_ne!(sample("3")["results"], sample("4")["results"]);
+}
+
+#[test]
+fn what_is_played_is_what_run_says() {
+    let dir = folder(STEP);
+    let json = place(&dir, &["--vary", "tp,order", "--top", "2", "--format", "json"]).json();
+    let results = &json["results"];
+    let rows = results["candidates"].as_array().unwrap();
+    if results["played"] == 0 {
+        return;
+    }
+    assert_eq!(results["played"], 2);
+    assert!(time(&rows[0]) <= time(&rows[1]));
+    let own = format!("workload.0.tp={}", rows[0]["parallelism"]["tp"]);
+    let order = format!("workload.0.order={}", rows[0]["order"].as_str().unwrap());
+    let run = fabricsim_in(dir.path(), &["run", "s.toml", "--set", &own, "--set", &order, "--format", "json"]).json();
+    assert_eq!(run["results"]["step"]["time_us"], rows[0]["time_us"]);
+}
+
+#[test]
+fn ranks_go_where_the_file_says() {
+    let dir = folder(STEP);
+    let ran = place(&dir, &["--top", "0", "--out", "ranks.txt"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("best by the estimate: "), "{}", ran.out);
+    let text = fs::read_to_string(dir.path().join("ranks.txt")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines.len(), 17, "{text}");
+    assert!(lines[0].starts_with("rank\tnode\tlocal\tgpu"), "{text}");
+    assert!(lines[9].starts_with("8\t1\t0\tnode1.gpu0\t"), "{text}");
+    for part in ["# Megatron-LM: --tensor-model-parallel-size ", "# SLURM: --ntasks-per-node=8 --distribution=block"] {
+        assert!(text.contains(part), "{text}");
+    }
+    place(&dir, &["--top", "0", "--out", "ranks.txt"]).fails(2, &["E081"]);
+    place(&dir, &["--top", "0", "--out", "s.toml"]).fails(2, &["E082"]);
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let dir = folder(STEP);
+    place(&dir, &["--vary", "tp,ordre"]).fails(2, &["E080", "did you mean `order`?"]);
+    let dir = folder("system = \"hgx-h100\"\n[[workload]]\nkind = \"collective\"\nop = \"all_reduce\"\n");
+    place(&dir, &[]).fails(2, &["E060", "kind = \"step\""]);
+    let dir = folder(&STEP.replace("tp = 2", "tp = 3"));
+    place(&dir, &[]).fails(2, &["E120"]);
+    let large = STEP.replace("llama3.1-8b", "llama3.1-405b").replace("tp = 2", "tp = 8\npp = 2\nsplit = \"even\"");
+    let dir = folder(&large);
+    place(&dir, &["--top", "0"]).fails(2, &["E121", "do not fit into memory"]);
+    // The scenario's own need not fit, if others do.
+    let dir = folder(&STEP.replace("tp = 2", "tp = 1").replace("zero = 1", "zero = 0\nmicro_batch = 2"));
+    assert_eq!(place(&dir, &["--top", "0"]).code, 0);
+}
