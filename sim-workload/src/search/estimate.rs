@@ -8,7 +8,7 @@
 //! `hops` is ⌈log2 n⌉, twice that for an all-reduce.
 //!
 //! What runs beside kernels is hidden as far as there are kernels: gradients behind the backward pass of the last micro batch,
-//! parameters behind the first forward pass, units of ZeRO-3 behind the pass that needs them, what passes between stages behind
+//! parameters behind the first forward pass, units of ZeRO-3, blocks of context and messages of cut products behind all kernels, what passes between stages behind
 //! other micro batches. Tokens to experts are taken as exposed.
 
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ pub fn estimate(asked: &Asked<'_>, split: &Split, order: &Order, cluster: &Clust
     for one in sent.iter().filter(|one| !shown(asked, &one.message) || after(one.message.phase)) {
         let at = match (one.message.phase, one.message.overlap) {
             _ if one.message.group == Group::Pipeline => continue,
-            (_, Beside::PreviousUnit) => 2,
+            (_, Beside::PreviousUnit | Beside::Attention | Beside::SplitGemm) => 2,
             (Phase::FirstForward, _) if asked.overlap.parameters => 0,
             (Phase::LastBackward, _) if asked.overlap.gradients => 1,
             (Phase::Forward | Phase::Recompute | Phase::Backward, _) => continue,

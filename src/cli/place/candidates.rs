@@ -153,6 +153,19 @@ impl Search<'_> {
             Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, played: None })
         };
         let mut list: Vec<Candidate> = pairs.par_iter().with_max_len(4).filter_map(one).collect();
+        // Orders of one division that closed forms can't tell apart come once, unless orders are all that varies.
+        if !self.vary.is_empty() {
+            let mut seen: Vec<(Arc<Split>, Estimate)> = Vec::new();
+            list.retain(|one| {
+                // They follow each other.
+                seen.retain(|(split, _)| Arc::ptr_eq(split, &one.split));
+                let new = !seen.iter().any(|(_, estimate)| *estimate == one.estimate);
+                if new {
+                    seen.push((Arc::clone(&one.split), one.estimate.clone()));
+                }
+                new
+            });
+        }
         // Equal times stay in the order of sizes and orders.
         list.sort_by_key(|one| one.estimate.time);
         if list.is_empty() { Err(self.nothing(counts)) } else { Ok((list, counts)) }
