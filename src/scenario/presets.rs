@@ -42,6 +42,10 @@ pub const PRESETS: &[Preset] = presets![
     "llama3-8b-fsdp",
     "llama3-405b-1024",
     "nvl72-moe",
+    "decode-tp8",
+    "kv-transfer",
+    "prefill-decode",
+    "failures",
 ];
 
 /// The names of the bundled scenarios.
