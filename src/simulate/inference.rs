@@ -14,7 +14,6 @@ use sim_report::result::{
 };
 use sim_report::table::{inference_headline, long_run_headline};
 use sim_topology::Fabric;
-use sim_workload::experts::Payload;
 use sim_workload::failures::{daly, play as play_failures, young};
 use sim_workload::parallel::Group;
 use sim_workload::serving::cache_transfer::{Side, Transport, pieces};
@@ -34,8 +33,8 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
     let fail = |why: String| RunError::Inference { what: what.clone(), why };
     let instances: Vec<Instance<'_>> = asked.pools().map(|pool| asked.instance(pool)).collect();
     let mut messages = Vec::new();
-    for (pool, instance) in asked.pools().zip(&instances) {
-        messages.push(played(world, asked, pool, instance).map_err(&fail)?);
+    for pool in asked.pools() {
+        messages.push(played(world, asked, pool).map_err(&fail)?);
     }
     let limits = |pool: &PoolSpec, instance: &Instance<'_>| Limits {
         sequences: pool.max_batch,
@@ -109,12 +108,7 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
 }
 
 /// The calls of the first instance of a pool, by the engine.
-fn played<'a>(
-    world: &World<'a>,
-    asked: &Inference,
-    pool: &PoolSpec,
-    instance: &Instance<'_>,
-) -> Result<Played<'a>, String> {
+fn played<'a>(world: &World<'a>, asked: &Inference, pool: &PoolSpec) -> Result<Played<'a>, String> {
     let shape = pool.shape;
     let ranks = |count: u64, step: u64| -> Vec<u32> {
         (0..count).map(|i| pool.from + u32::try_from(i * step).unwrap_or(u32::MAX)).collect()
@@ -146,8 +140,7 @@ fn played<'a>(
             top_k: u32::try_from(layer.top_k).unwrap_or(u32::MAX),
             top_nodes: None,
         };
-        let token = |payload: Payload| payload.token(asked.model.hidden);
-        out = out.experts(experts, asked.expert_kernel, token(instance.dispatch), token(instance.combine));
+        out = out.experts(experts, asked.expert_kernels);
     }
     Ok(out)
 }
@@ -173,7 +166,8 @@ fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, name
     };
     let alone = names.len() == 1;
     if alone || name == "prefill" {
-        add("prefill", 1, prompt, &Batch::prefill(1, prompt));
+        // One prompt for each rank that has requests of its own.
+        add("prefill", shape.data, prompt, &Batch::prefill(shape.data, prompt));
     }
     let context = prompt + output / 2;
     let mut calls = Vec::new();

@@ -74,6 +74,14 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
             list.push((format!("median of {name}"), *us));
         }
     }
+    for one in &report.results.inference {
+        if let Some(served) = &one.served {
+            for (what, quantiles) in [("TTFT", served.ttft), ("TPOT", served.tpot), ("last token", served.all)] {
+                let name = format!("{what} of {}", one.name);
+                list.push((told_apart(name, list.iter().map(|(known, _)| known)), quantiles.p50_ms * 1e3));
+            }
+        }
+    }
     list
 }
 

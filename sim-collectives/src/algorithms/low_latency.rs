@@ -48,7 +48,10 @@ impl Algorithm for LowLatency {
                     let out = send(op(Action::REDUCE_SEND, Work::Direct, others).spread());
                     vec![out, recv(op(Action::REDUCE_STORE, Work::Free, rank))]
                 };
-                lanes.lane(rank, work.channel, layout, &ops);
+                // What sends never waits for what receives: other warps of the kernel do that.
+                for op in &ops {
+                    lanes.lane(rank, work.channel, layout, core::slice::from_ref(op));
+                }
             }
         }
     }

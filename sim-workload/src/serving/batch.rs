@@ -20,6 +20,8 @@ pub struct Batch {
     pub decodes: u64,
     /// Tokens in the cache of all of these, their last one included.
     pub contexts: u64,
+    /// Tokens of all ranks that share experts with the one whose share this is; 0: each has as many.
+    pub together: u64,
 }
 
 impl Batch {
@@ -97,7 +99,14 @@ impl Batch {
             finished: self.finished.div_ceil(ranks),
             decodes: self.decodes.div_ceil(ranks),
             contexts: self.contexts.div_ceil(ranks),
+            together: self.tokens(),
         }
+    }
+
+    /// One of two halves that take turns.
+    #[must_use]
+    pub fn half(&self) -> Self {
+        Self { together: self.together.div_ceil(2), ..self.share(2) }
     }
 }
 

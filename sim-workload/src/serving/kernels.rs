@@ -71,7 +71,10 @@ impl Instance<'_> {
         Self::pass("residual and norm of FFN", 4 * tokens * hidden, &mut out);
         match kind {
             LayerKind::Dense => self.ffn(["FFN up", "FFN down"], self.model.ffn, tokens, &mut out),
-            LayerKind::Experts => self.experts(tokens, &mut out),
+            LayerKind::Experts => {
+                let all = if batch.together > 0 { batch.together } else { tokens * self.shape.data };
+                self.experts(tokens, all, &mut out);
+            }
         }
         out
     }
@@ -148,14 +151,13 @@ impl Instance<'_> {
         self.product(names[1], tokens, self.model.hidden, width, out);
     }
 
-    fn experts(&self, tokens: u64, out: &mut Kernels) {
+    fn experts(&self, tokens: u64, all: u64, out: &mut Kernels) {
         let Some(experts) = self.model.experts else { return };
         let (shape, h) = (self.shape, self.model.hidden);
         self.product_of(gemm("router", tokens, experts.experts, h), Number::Bf16, out);
         if experts.shared > 0 {
             self.ffn(["shared experts up", "shared experts down"], experts.shared * experts.ffn, tokens, out);
         }
-        let all = tokens * shape.data;
         let rows = self.uneven((all * experts.top_k).div_ceil(shape.expert));
         let groups = touched(experts.experts, experts.top_k, all).div_ceil(shape.expert);
         let (width, into) = (experts.ffn.div_ceil(shape.expert_tensor), self.model.ffn_matrices() - 1);

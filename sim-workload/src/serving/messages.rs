@@ -27,6 +27,10 @@ pub trait Messages {
 pub const DISPATCH: &str = "dispatch";
 /// What brings them back.
 pub const COMBINE: &str = "combine";
+/// The same in a step with prompts, for which engines have other kernels.
+pub const DISPATCH_OF_PROMPTS: &str = "dispatch of prompts";
+/// What brings them back.
+pub const COMBINE_OF_PROMPTS: &str = "combine of prompts";
 
 /// Calls of one kind in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,12 @@ impl Instance<'_> {
                 let routing = Routing::of(layer, shape.expert, 1);
                 // Ranks of a tensor group have the same tokens: each sends its part of them.
                 let own = tokens.div_ceil(shape.tensor);
-                for (name, payload) in [(DISPATCH, self.dispatch), (COMBINE, self.combine)] {
+                let names = if batch.prefills.is_empty() {
+                    [DISPATCH, COMBINE]
+                } else {
+                    [DISPATCH_OF_PROMPTS, COMBINE_OF_PROMPTS]
+                };
+                for (name, payload) in names.into_iter().zip([self.dispatch, self.combine]) {
                     let bytes = Bytes::new(self.uneven(routing.sent(own, hidden, payload, Copies::Every).get()));
                     out.push(Call { name, operation: Operation::AllToAll, bytes, group: Group::Expert });
                 }

@@ -13,7 +13,7 @@ use sim_core::network::Network;
 use sim_core::units::{Bytes, Span};
 use sim_topology::RouteRequest;
 
-use super::messages::{COMBINE, DISPATCH, Messages};
+use super::messages::{COMBINE, COMBINE_OF_PROMPTS, DISPATCH, DISPATCH_OF_PROMPTS, Messages};
 use crate::messages::Operation;
 use crate::parallel::Group;
 use crate::step::plan::Call;
@@ -31,7 +31,8 @@ pub struct Played<'a> {
     machines: BTreeMap<Group, Machine<'a>>,
     algorithms: BTreeMap<Operation, sim_collectives::algorithms::Name>,
     experts: Option<Experts>,
-    dispatch: (Option<sim_collectives::algorithms::Name>, u64, u64),
+    /// In steps that decode, and in those with prompts.
+    dispatch: [Option<sim_collectives::algorithms::Name>; 2],
     known: RefCell<BTreeMap<(Call, u64), Span>>,
     fault: RefCell<Option<String>>,
 }
@@ -45,7 +46,7 @@ impl<'a> Played<'a> {
             machines,
             algorithms: BTreeMap::new(),
             experts: None,
-            dispatch: (None, 1, 1),
+            dispatch: [None, None],
             known: RefCell::default(),
             fault: RefCell::default(),
         }
@@ -58,17 +59,11 @@ impl<'a> Played<'a> {
         self
     }
 
-    /// Tokens go to `experts` by the kernel `name`. The copies of a token have `dispatch` and `combine` bytes.
+    /// Tokens go to `experts` by these kernels (`None`: sends and receives) in steps that decode, and in those with prompts.
     #[must_use]
-    pub fn experts(
-        mut self,
-        experts: Experts,
-        name: Option<sim_collectives::algorithms::Name>,
-        dispatch: Bytes,
-        combine: Bytes,
-    ) -> Self {
+    pub fn experts(mut self, experts: Experts, kernels: [Option<sim_collectives::algorithms::Name>; 2]) -> Self {
         self.experts = Some(experts);
-        self.dispatch = (name, dispatch.get().max(1), combine.get().max(1));
+        self.dispatch = kernels;
         self
     }
 
@@ -111,15 +106,16 @@ impl<'a> Played<'a> {
             (Operation::AllReduce, _) => Collective::AllReduce,
             (Operation::AllGather, _) => Collective::AllGather,
             (Operation::ReduceScatter, _) => Collective::ReduceScatter,
-            (_, DISPATCH) if self.experts.is_some() => Collective::Dispatch,
-            (_, COMBINE) if self.experts.is_some() => Collective::Combine,
+            (_, DISPATCH | DISPATCH_OF_PROMPTS) if self.experts.is_some() => Collective::Dispatch,
+            (_, COMBINE | COMBINE_OF_PROMPTS) if self.experts.is_some() => Collective::Combine,
             _ => Collective::AllToAll,
         };
         let mut request = Request::new(collective, bytes);
         request.element = Element { datatype: Datatype::Bfloat16, reduction: Reduction::Sum };
         request.algorithm = self.algorithms.get(&call.operation).copied();
         if let (Some(experts), Collective::Dispatch | Collective::Combine) = (self.experts, collective) {
-            request.algorithm = self.dispatch.0;
+            let prompts = matches!(call.name, DISPATCH_OF_PROMPTS | COMBINE_OF_PROMPTS);
+            request.algorithm = self.dispatch[usize::from(prompts)];
             request.traffic = Traffic::Experts(experts);
             // The request's size is one copy of each token.
             request.bytes = Bytes::new((bytes.get() / u64::from(experts.top_k.max(1))).max(1));

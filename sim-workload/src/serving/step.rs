@@ -110,7 +110,7 @@ impl<'a> Steps<'a> {
                 |batch: &Batch| parts(&instance.layer_kernels(kind, window, batch), &instance.layer_calls(kind, batch));
             let one = if instance.two_batches && share.tokens() > 1 {
                 // Two halves in turn: what takes longer of the kernels of both and the messages of both, and the start of the first.
-                let half = layer(&share.share(2));
+                let half = layer(&share.half());
                 let (kernels, messages) = (half.kernels * 2, half.messages * 2);
                 Parts { kernels, messages: messages - messages.min(kernels), overhead: Span::ZERO }
             } else {

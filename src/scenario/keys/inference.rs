@@ -96,6 +96,12 @@ pub(crate) static INFERENCE: TableSpec = TableSpec {
             "How tokens go to experts (docs/algorithms.md).",
         )
             .default("low_latency"),
+        key(
+            "expert_kernel_prefill",
+            Kind::Choice(&["deepep", "low_latency", "pairwise"]),
+            "The same in steps with prompts.",
+        )
+        .default("deepep"),
         key("dispatch", Kind::Choice(&["bf16", "fp8"]), "Numbers in which tokens go to experts.").default("fp8"),
         key(
             "imbalance",

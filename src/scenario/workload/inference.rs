@@ -55,8 +55,8 @@ pub struct Inference {
     pub memory: Bytes,
     /// How sums are done; `None` as NCCL chooses.
     pub all_reduce: Option<sim_collectives::algorithms::Name>,
-    /// How tokens go to experts; `None` as sends and receives.
-    pub expert_kernel: Option<sim_collectives::algorithms::Name>,
+    /// How tokens go to experts in steps that decode, and in those with prompts; `None` as sends and receives.
+    pub expert_kernels: [Option<sim_collectives::algorithms::Name>; 2],
     /// What is asked; one request if only steps are.
     pub demand: Demand,
     /// Whether requests are served.
@@ -334,7 +334,8 @@ pub(super) fn inference(
         max_tokens: view.integer("max_tokens")?,
         memory: Bytes::new((memory_gb * 1e9 * view.number("memory")?) as u64),
         all_reduce: view.choice("all_reduce").and_then(|name| name.parse().ok()),
-        expert_kernel: view.choice("expert_kernel").and_then(|name| name.parse().ok()),
+        expert_kernels: ["expert_kernel", "expert_kernel_prefill"]
+            .map(|key| view.choice(key).and_then(|name| name.parse().ok())),
         demand: demand(&view, seed)?,
         serves: view.has("requests"),
         warm: view.integer("warm")?,
