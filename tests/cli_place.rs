@@ -68,13 +68,10 @@ fn the_best_is_first_and_all_are_accounted_for() {
 
 #[test]
 fn what_is_played_is_what_run_says() {
-    let dir = folder(STEP);
+    let dir = folder(&STEP.replace("nodes = 2", "nodes = 1").replace("global_batch = 32", "global_batch = 8"));
     let json = place(&dir, &["--vary", "tp,order", "--top", "2", "--format", "json"]).json();
     let results = &json["results"];
     let rows = results["candidates"].as_array().unwrap();
-    if results["played"] == 0 {
-        return;
-    }
     assert_eq!(results["played"], 2);
     assert!(time(&rows[0]) <= time(&rows[1]));
     let own = format!("workload.0.tp={}", rows[0]["parallelism"]["tp"]);
