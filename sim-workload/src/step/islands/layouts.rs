@@ -42,6 +42,8 @@ pub(super) struct Layouts {
     instances: Vec<Instance>,
     of_operation: Vec<u32>,
     followed: FxHashMap<(u32, u32), u32>,
+    /// Numbers that all this keeps.
+    kept: u64,
 }
 
 /// The number at `index`, in a list that grows as need be.
@@ -126,6 +128,7 @@ impl Layouts {
         links.dedup();
         let layout = self.extend(forms, before.layout, of.form, codes);
         let next = self.instances.len() as u32;
+        self.kept += links.len() as u64;
         self.instances.push(Instance { layout, links: links.into() });
         self.followed.insert((instance, operation), next);
         next
@@ -145,9 +148,15 @@ impl Layouts {
             classes[*place as usize] = *class;
         }
         let layout = self.layouts.len() as u32;
+        self.kept += (classes.len() + 2 * key.2.len()) as u64;
         self.layouts.push(Layout { parent, form, codes: key.2.clone(), classes: classes.into() });
         self.extended.insert(key, layout);
         layout
+    }
+
+    /// Bytes that layouts and what has them take, about.
+    pub(super) const fn bytes(&self) -> u64 {
+        4 * self.kept
     }
 
     pub(super) fn layout_of(&self, instance: u32) -> u32 {

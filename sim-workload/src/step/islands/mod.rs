@@ -113,6 +113,9 @@ enum What {
     Ends,
 }
 
+/// Bytes that are remembered of calls that share links at most.
+const MOST_KEPT: u64 = 1 << 31;
+
 /// Carries calls in islands.
 #[derive(Debug)]
 pub struct Islands<'a> {
@@ -131,6 +134,8 @@ pub struct Islands<'a> {
     order: u64,
     met: Vec<u32>,
     counts: Counts,
+    /// Bytes that may be remembered of calls that share links.
+    most: u64,
     /// How often each operation was started.
     started: Vec<u64>,
     /// Events of islands that are over.
@@ -157,6 +162,7 @@ impl<'a> Islands<'a> {
             order: 0,
             met: Vec::new(),
             counts: Counts::default(),
+            most: MOST_KEPT,
             started: Vec::new(),
             events: 0,
             calls,
@@ -256,19 +262,39 @@ impl<'a> Islands<'a> {
         }
     }
 
+    /// Refuses to remember more than `most` bytes: calls that share links one after the other without a pause are one ever longer
+    /// word.
+    fn bounded(&self, operation: u32, letters: usize) -> Result<(), CarryError> {
+        if self.layouts.bytes() <= self.most {
+            return Ok(());
+        }
+        let of = self.forms.operation(operation);
+        let what = self.calls.describe(of.communicator, of.call);
+        let why = format!(
+            "{letters} calls share links without a pause between them, and what is remembered of them fills {} MB: messages between \
+             stages that cross reductions or gathers of parameters are played exactly, however many there are. Fewer chunks of a \
+             stage (vp), reductions after the backward pass (overlap.gradients = false), gathers after the update \
+             (overlap.parameters = false) or an order of ranks that keeps them apart need less",
+            self.most >> 20
+        );
+        Err(CarryError::Impossible { what, why })
+    }
+
     /// One letter more for an island.
     fn join(&mut self, place: u32, letter: Letter) -> Result<(), CarryError> {
         let timed = self.forms.form(self.forms.operation(letter.operation).form).timed;
         let island = &mut self.islands[place as usize];
         island.letters.push(letter);
         let (word, instance, first) = (island.word, island.instance, island.letters[0].at);
-        self.counts.largest = self.counts.largest.max(island.letters.len() as u64);
+        let letters = island.letters.len();
+        self.counts.largest = self.counts.largest.max(letters as u64);
         let anew = timed && !island.timed;
         self.own(place, letter.operation);
         if anew {
             self.words.leave(word);
             return self.spell(place);
         }
+        self.bounded(letter.operation, letters)?;
         let instance = self.layouts.follow(&self.forms, instance, letter.operation);
         let next = self.words.follow(word, self.layouts.layout_of(instance), letter.at.since(first));
         // The word before is left when the next has taken its engine.
@@ -293,6 +319,7 @@ impl<'a> Islands<'a> {
         letters.push(letter);
         letters.sort_unstable_by_key(|letter| (letter.at, letter.order));
         self.counts.largest = self.counts.largest.max(letters.len() as u64);
+        self.bounded(letters[0].operation, letters.len())?;
         for letter in &letters {
             self.own(place, letter.operation);
         }

@@ -264,6 +264,24 @@ fn what_is_down_at_times_is_played_at_its_time() {
 }
 
 #[test]
+fn words_without_an_end_are_refused_before_memory_is_full() {
+    let (fabric, groups) = (fabric(2, 0), some_groups(2));
+    let mut islands = Islands::new(calls(&fabric, &groups, &some_calls()), Limits::default());
+    islands.most = 10_000;
+    let mut refused = None;
+    for turn in 0..1000u32 {
+        // Each call over all GPUs begins while the one before is under way.
+        let start = Start { communicator: groups.len() as u32 - 1, call: 2, token: turn };
+        if let Err(fault) = islands.start(&[start], Time::from_ps(u64::from(turn) * 1_000_000)) {
+            refused = Some((turn, fault.to_string()));
+            break;
+        }
+    }
+    let (turn, why) = refused.unwrap();
+    assert!(turn > 1 && why.contains("share links without a pause"), "{turn}: {why}");
+}
+
+#[test]
 fn calls_that_cannot_be_say_so() {
     let (fabric, groups) = (fabric(2, 0), vec![vec![0, 99]]);
     let mut islands = Islands::new(calls(&fabric, &groups, &some_calls()), Limits::default());
