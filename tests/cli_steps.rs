@@ -355,3 +355,14 @@ fn over_packets_everything_is_played() {
     assert_eq!(step["reuse"]["calls"], step["reuse"]["played"]);
     assert!(step["reuse"]["why"].as_str().unwrap().contains("packets"), "{step}");
 }
+
+#[test]
+fn steps_without_end_are_refused_and_single_stages_have_no_schedule() {
+    let ran = run(&with("fsdp = true\nglobal_batch = 4294967296\n"), "run", &[]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.err.contains("micro batches: set `global_batch` lower"), "{}", ran.err);
+    let dual = step(&small("fsdp = true\nschedule = \"dualpipe\"\n"), &[]);
+    assert_eq!(dual["time_us"], step(&small("fsdp = true\n"), &[])["time_us"]);
+    // Without a pipeline nothing is a bubble.
+    assert_eq!(dual["bubble_us"], 0.0);
+}

@@ -284,7 +284,7 @@ impl SizesSpec {
         };
         // A single stage has no schedule.
         if self.pipeline == 1 && self.virtual_stages == 1 {
-            return Some(schedule);
+            return pipeline::by_name(default).ok();
         }
         if let Err(fault) = schedule.can(self.pipeline, self.virtual_stages, micros) {
             faults.push(fault.into());

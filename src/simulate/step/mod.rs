@@ -54,6 +54,7 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     let kept = world.options.keep_all || world.options.timeline;
     let mut jobs = Vec::new();
     for step in &all {
+        countable(step).map_err(|why| RunError::Step { what: what.clone(), why })?;
         let Some(ranks) = step.ranks() else { return Ok(true) };
         let plan = make::plan(&step.job(), &step.machine, &step.overlap);
         let watch = if kept { watched(&plan, &ranks) } else { Vec::new() };
@@ -127,6 +128,28 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     sum.headline = said.join(" ");
     sum.results.beside_steps.extend(beside.iter().zip(&ended).map(|(traffic, times)| traffic.result(*times)));
     Ok(true)
+}
+
+/// Operations of a rank, and of all ranks, that can be gone through: some minutes and some gigabytes.
+const MOST_OPERATIONS: (u64, u64) = (20_000_000, 4_000_000_000);
+
+/// Refuses steps of more operations than can be gone through.
+fn countable(step: &Step) -> Result<(), String> {
+    let sizes = &step.sizes;
+    let layers = step.model.layers.div_ceil(sizes.pipeline) + 2 * sizes.virtual_stages;
+    // Two passes, and about six kernels and messages in each.
+    let each = u128::from(sizes.micros()) * u128::from(layers) * 12;
+    let all = each * u128::from(sizes.gpus);
+    let (most, most_of_all) = (u128::from(MOST_OPERATIONS.0), u128::from(MOST_OPERATIONS.1));
+    if each <= most && all <= most_of_all {
+        return Ok(());
+    }
+    let fits = most.min(most_of_all / u128::from(sizes.gpus)) / (u128::from(layers) * 12);
+    Err(format!(
+        "{} micro batches of {layers} layers a stage are about {each} operations a rank and {all} in all; at most {most} and {most_of_all} can \
+         be gone through, with {fits} micro batches: set `global_batch` lower, or `micro_batch` higher",
+        sizes.micros()
+    ))
 }
 
 /// A player of a job.

@@ -50,17 +50,17 @@ impl Books {
         self.idle[rank as usize] = now;
     }
 
-    /// The books at the end of the step; `tails`: the call of a rank after its last kernel.
-    pub(super) fn close(mut self, end: Time, ends: &[Time], tails: &[Option<Group>]) -> Vec<Breakdown> {
+    /// The books at the end of a step of several `stages` or one; `tails`: the call of a rank after its last kernel.
+    pub(super) fn close(mut self, end: Time, ends: &[Time], tails: &[Option<Group>], stages: bool) -> Vec<Breakdown> {
         for (rank, book) in self.ranks.iter_mut().enumerate() {
             let idle = self.idle[rank];
             let done = ends[rank].max(idle);
             if let Some(group) = tails[rank] {
                 *book.exposed.entry(group).or_default() += done.since(idle);
             } else {
-                book.bubble += done.since(idle);
+                *(if stages { &mut book.bubble } else { &mut book.straggler }) += done.since(idle);
             }
-            book.bubble += end.since(done);
+            *(if stages { &mut book.bubble } else { &mut book.straggler }) += end.since(done);
             book.exposed.retain(|_, span| *span > Span::ZERO);
         }
         self.ranks

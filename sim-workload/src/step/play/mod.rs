@@ -381,7 +381,7 @@ impl<'a> Player<'a> {
         }
         path.reverse();
         let tails: Vec<_> = (0..self.ranks.len()).map(|r| self.tail(r as u32)).collect();
-        let ranks: Vec<Breakdown> = self.books.close(end, &self.ends, &tails);
+        let ranks: Vec<Breakdown> = self.books.close(end, &self.ends, &tails, self.plan.stages.len() > 1);
         Ok(Outcome { end, ends: self.ends, ranks, path, ran: self.ran, operations: self.operations })
     }
 
