@@ -23,6 +23,16 @@ const GAP: i32 = 6;
 const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const GROUND: RGBColor = RGBColor(0xee, 0xee, 0xee);
 
+/// Shades between nothing and a pixel that is filled.
+const LEVELS: u8 = 6;
+
+/// The colour of a kind where so many [`LEVELS`]th parts are filled.
+fn shade(kind: SpanKind, level: u8) -> RGBColor {
+    let (full, part) = (kind.colour(), f64::from(level) / f64::from(LEVELS));
+    let mix = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round() as u8;
+    RGBColor(mix(GROUND.0, full.0), mix(GROUND.1, full.1), mix(GROUND.2, full.2))
+}
+
 /// What a span of a timeline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanKind {
@@ -178,11 +188,11 @@ impl Timeline {
                 let y = TOP + row as i32 * (KERNELS + MESSAGES + GAP);
                 text(&rank.name, (LEFT - 8, y + (KERNELS + MESSAGES) / 2), 11.0, HPos::Right)?;
                 block((LEFT, y), (WIDTH - RIGHT, y + KERNELS + MESSAGES), GROUND)?;
-                for (from, to, kind) in self.blocks(rank, false) {
-                    block((from, y), (to, y + KERNELS), kind.colour())?;
+                for (from, to, kind, level) in self.blocks(rank, false) {
+                    block((from, y), (to, y + KERNELS), shade(kind, level))?;
                 }
-                for (from, to, kind) in self.blocks(rank, true) {
-                    block((from, y + KERNELS), (to, y + KERNELS + MESSAGES), kind.colour())?;
+                for (from, to, kind, level) in self.blocks(rank, true) {
+                    block((from, y + KERNELS), (to, y + KERNELS + MESSAGES), shade(kind, level))?;
                 }
             }
             let bottom = TOP + ranks.len() as i32 * (KERNELS + MESSAGES + GAP) + 14;
@@ -196,9 +206,9 @@ impl Timeline {
         Ok(svg)
     }
 
-    /// The spans of a rank as blocks of pixels, messages or kernels: each pixel has the kind that fills most of it, if
-    /// anything fills half of it.
-    fn blocks(&self, rank: &TimelineRank, messages: bool) -> Vec<(i32, i32, SpanKind)> {
+    /// The spans of a rank as blocks of pixels, messages or kernels: each pixel has the kind that fills most of it, and the
+    /// [`LEVELS`]th parts of it that are filled, so that many short messages are seen as a pale band.
+    fn blocks(&self, rank: &TimelineRank, messages: bool) -> Vec<(i32, i32, SpanKind, u8)> {
         let pixels = (WIDTH - LEFT - RIGHT) as usize;
         let scale = pixels as f64 / self.end_us;
         let mut filled = vec![[0.0f64; SpanKind::ALL.len()]; pixels];
@@ -215,15 +225,16 @@ impl Timeline {
             let all: f64 = cell.iter().sum();
             // The first of equals.
             let best = (0..cell.len()).rev().max_by(|a, b| cell[*a].total_cmp(&cell[*b]))?;
-            (all >= 0.5).then_some(SpanKind::ALL[best])
+            let level = (all.min(1.0) * f64::from(LEVELS)).round() as u8;
+            (level > 0).then_some((SpanKind::ALL[best], level))
         };
-        let kinds: Vec<Option<SpanKind>> = filled.iter().map(most).collect();
+        let kinds: Vec<Option<(SpanKind, u8)>> = filled.iter().map(most).collect();
         let mut out = Vec::new();
         let mut at = 0;
         for run in kinds.chunk_by(|a, b| a == b) {
             let to = at + run.len();
-            if let Some(kind) = run[0] {
-                out.push((LEFT + at as i32, LEFT + to as i32, kind));
+            if let Some((kind, level)) = run[0] {
+                out.push((LEFT + at as i32, LEFT + to as i32, kind, level));
             }
             at = to;
         }
