@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use sim_core::ids::LinkId;
 use sim_core::network::{LinkSpec, Network};
 use sim_core::program::Program;
+use sim_core::units::Span;
 
 use super::super::calls::Calls;
 use super::super::carrier::CarryError;
@@ -43,6 +44,8 @@ pub(super) struct Forms {
     forms: Vec<Form>,
     by_hash: FxHashMap<u64, Vec<u32>>,
     operations: Vec<Operation>,
+    /// The least time from a call to the first use of a link, of all programs so far.
+    launch: Option<Span>,
     /// By communicator, then call.
     known: Vec<Vec<u32>>,
 }
@@ -71,6 +74,11 @@ impl Forms {
         self.forms.len()
     }
 
+    /// The least time from a call to its first use of a link.
+    pub(super) fn launch(&self) -> Span {
+        self.launch.unwrap_or(Span::ZERO)
+    }
+
     pub(super) fn operation(&self, operation: u32) -> &Operation {
         &self.operations[operation as usize]
     }
@@ -93,6 +101,8 @@ impl Forms {
     #[cold]
     fn make(&mut self, calls: &mut Calls<'_>, communicator: u32, call: u32) -> Result<u32, CarryError> {
         let mut program = calls.program(communicator, call)?;
+        let launch = program.kernels.iter().map(|kernel| kernel.launch).min();
+        self.launch = self.launch.into_iter().chain(launch).min();
         let mut links: Vec<u32> = program.routes.iter().map(|link| link.0).collect();
         links.sort_unstable();
         links.dedup();

@@ -226,7 +226,9 @@ impl<'a> Islands<'a> {
         while let Some(&island) = self.met.get(i) {
             let of = &self.islands[island as usize];
             let (word, after) = (of.word, at.since(of.letters[0].at));
-            match self.words.is_over(&self.forms, &self.layouts, word, after) {
+            // A call uses no link before its launch, and no later one does before this one's: what is at rest by then is not felt.
+            let rests = self.words.rests_by(word, after + self.forms.launch());
+            match if rests { Ok(true) } else { self.words.is_over(&self.forms, &self.layouts, word, after) } {
                 Ok(false) => i += 1,
                 Ok(true) => {
                     // Its links are free; ends that are settled are still told.

@@ -323,6 +323,11 @@ impl Words {
         Ok(over)
     }
 
+    /// Whether it is known already that nothing of the word can be felt from `at` on.
+    pub(super) fn rests_by(&self, word: u32, at: Span) -> bool {
+        self.words[word as usize].rest.is_some_and(|rest| rest <= at)
+    }
+
     /// What comes behind the first `read` ends that are known.
     #[inline]
     pub(super) fn next(&self, word: u32, read: u32) -> Next {
