@@ -6,8 +6,8 @@
 //! | all-gather | all-gather | the gathered result, rounded up to a multiple of ranks times an element |
 //! | reduce-scatter | reduce-scatter | a rank's input, likewise |
 //! | all-to-all | all-to-all | what a rank sends, to itself included, likewise |
-//! | send between two | a send and a receive: from the first to the second | what is sent |
-//! | send among more | each rank to the next, the last to the first | what each sends |
+//! | send between stages (two ranks of [`Group::Pipeline`]) | a send and a receive: from the first to the second | what is sent |
+//! | send in another group | each rank to the next, the last to the first, between two ranks both ways | what each sends |
 //!
 //! A call takes what its kernels take from the moment at which the last member has come to it: frameworks launch kernels long
 //! before, so that the host's time for a call ([`Launch::host_time`]), which bounds a benchmark of small calls, is not part of it.
@@ -32,6 +32,7 @@ use sim_topology::Fabric;
 use super::carrier::CarryError;
 use super::plan::Call;
 use crate::messages::Operation;
+use crate::parallel::Group;
 
 /// Makes the communicator of GPUs, by their numbers in the fabric; or says why not.
 pub type Make<'a> = Box<dyn Fn(&[u32]) -> Result<Machine<'a>, String> + 'a>;
@@ -164,7 +165,8 @@ impl<'a> Calls<'a> {
             Operation::AllGather => Request::new(Of::AllGather, call.bytes),
             Operation::ReduceScatter => Request::new(Of::ReduceScatter, call.bytes),
             Operation::AllToAll => Request::new(Of::AllToAll, call.bytes),
-            Operation::Send if n == 2 => {
+            // A message to another stage goes one way; a ring of two, as context parallelism has it, goes both ways.
+            Operation::Send if call.group == Group::Pipeline && n == 2 => {
                 let matrix: Arc<[u64]> = Arc::from([0, call.bytes.get(), 0, 0]);
                 Request { traffic: Traffic::Matrix(matrix), ..Request::new(Of::AllToAllV, call.bytes) }
             }

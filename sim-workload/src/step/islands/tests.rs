@@ -35,7 +35,8 @@ fn fabric(nodes: u32, kind: u8) -> Fabric {
 }
 
 fn call(operation: Operation, bytes: u64) -> Call {
-    Call { name: "message", operation, bytes: Bytes::new(bytes), group: Group::Data }
+    let group = if operation == Operation::Send { Group::Pipeline } else { Group::Data };
+    Call { name: "message", operation, bytes: Bytes::new(bytes), group }
 }
 
 /// Of each kind one, small enough for tests: in nodes, between nodes, from one GPU to another.
