@@ -19,8 +19,15 @@ use sim_workload::step::overlap::Overlap;
 use sim_workload::step::play::{Options, Player, play};
 
 fn model() -> Model {
-    let spec =
-        ModelSpec { layers: 4, hidden: 2048, heads: 16, kv_heads: Some(8), ffn: 8192, vocab: 8192, ..ModelSpec::default() };
+    let spec = ModelSpec {
+        layers: 4,
+        hidden: 2048,
+        heads: 32,
+        kv_heads: Some(8),
+        ffn: 8192,
+        vocab: 8192,
+        ..ModelSpec::default()
+    };
     spec.check().unwrap()
 }
 
@@ -78,7 +85,8 @@ fn near(played: u64, told: u64) -> bool {
 fn a_ring_of_two_or_more_sends_both_ways() {
     for context in [2, 4] {
         let gpus = 8 * context;
-        let spec = SizesSpec { gpus, tensor: 8, context, sequence: 2048 * context, global_batch: 1, ..SizesSpec::default() };
+        let spec =
+            SizesSpec { gpus, tensor: 8, context, sequence: 2048 * context, global_batch: 1, ..SizesSpec::default() };
         for context_kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll] {
             let spec = SizesSpec { context_kind, ..spec.clone() };
             let told: u64 = told(&spec, 0, &[Group::Context, Group::DataContext, Group::Shard]).values().sum();
@@ -92,8 +100,14 @@ fn a_ring_of_two_or_more_sends_both_ways() {
 
 #[test]
 fn what_passes_between_stages_goes_one_way() {
-    let spec =
-        SizesSpec { gpus: 24, tensor: 8, pipeline: 3, global_batch: 4, split: Split::Counting { embedding: true, head: true }, ..SizesSpec::default() };
+    let spec = SizesSpec {
+        gpus: 24,
+        tensor: 8,
+        pipeline: 3,
+        global_batch: 4,
+        split: Split::Counting { embedding: true, head: true },
+        ..SizesSpec::default()
+    };
     let each = told(&spec, 0, &[Group::Pipeline])[&Operation::Send];
     for (gpu, [sent, received]) in carried(&spec).into_iter().enumerate() {
         // Activations one way, gradients the other; the stage between has both neighbours.
