@@ -2,7 +2,7 @@
 //!
 //! Plain: an all-reduce. ZeRO-1 (Megatron's distributed optimizer): a reduce-scatter, and an all-gather of the updated parameters,
 //! which may run beside the first forward pass. ZeRO-2: the reduce-scatter once for each micro batch unless gradients
-//! are summed first. Experts have peers of their own. With adapters only theirs are reduced. ZeRO-3: [`super::sharded`].
+//! are summed first; copies of shards are reduced once a step in any case. Experts have peers of their own. With adapters only theirs are reduced. ZeRO-3: [`super::sharded`].
 
 use sim_core::units::Bytes;
 
@@ -14,10 +14,17 @@ pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
     if job.sizes.zero == Zero::Parameters {
         return;
     }
-    let trained = trained(job, stage);
-    group(job, trained.dense, Group::Shard, Group::Replicas, ["dp gradients", "dp parameters", "dp replicas"], out);
+    let (trained, rounds) = (trained(job, stage), rounds(job, stage));
+    group(
+        job,
+        (trained.dense, rounds),
+        Group::Shard,
+        Group::Replicas,
+        ["dp gradients", "dp parameters", "dp replicas"],
+        out,
+    );
     let names = ["edp gradients", "edp parameters", "edp replicas"];
-    group(job, trained.experts, Group::ExpertData, Group::ExpertData, names, out);
+    group(job, (trained.experts, rounds), Group::ExpertData, Group::ExpertData, names, out);
 }
 
 /// Parameters with gradients on a rank.
@@ -28,9 +35,18 @@ pub(crate) fn trained(job: &Job<'_>, stage: u64) -> Local {
     Local { dense: layers * adapters.layer_parameters(job.model).div_ceil(job.sizes.tensor), experts: 0 }
 }
 
+/// How often gradients are reduced in a step: once, or once for each micro batch that a layer of `stage` meets.
+pub(crate) fn rounds(job: &Job<'_>, stage: u64) -> u64 {
+    if job.sizes.zero != Zero::Gradients || job.choices.accumulate {
+        return 1;
+    }
+    let held = job.sizes.schedule.holds(job.sizes.shape(), stage).len() as u64;
+    (job.sizes.micros() / held.max(1)).max(1)
+}
+
 fn group(
     job: &Job<'_>,
-    parameters: u64,
+    (parameters, rounds): (u64, u64),
     shard: Group,
     replicas: Group,
     names: [&'static str; 3],
@@ -54,14 +70,12 @@ fn group(
             continue;
         }
         let each = sizes.zero == Zero::Gradients && !job.choices.accumulate;
-        let (phase, count) =
-            if each { (Phase::Backward, count * sizes.micros()) } else { (Phase::LastBackward, count) };
-        let scatter = Operation::ReduceScatter;
-        push(names[0], scatter, bytes, shard, phase, Per::Step, count, Place::Gradients, Overlap::Backward);
+        let phase = if each { Phase::Backward } else { Phase::LastBackward };
+        let (scatter, times) = (Operation::ReduceScatter, count.saturating_mul(rounds));
+        push(names[0], scatter, bytes, shard, phase, Per::Step, times, Place::Gradients, Overlap::Backward);
         if shard != replicas {
             let part = bytes.div_ceil(shard.size(sizes));
             let (reduce, phase) = (Operation::AllReduce, Phase::LastBackward);
-            let count = if each { count / sizes.micros() } else { count };
             push(names[2], reduce, part, replicas, phase, Per::Step, count, Place::Gradients, Overlap::Backward);
         }
     }

@@ -27,7 +27,7 @@ use crate::model::LayerKind;
 use crate::parallel::Group;
 
 pub use buckets::Buckets;
-pub(crate) use data::trained;
+pub(crate) use data::{rounds, trained};
 
 /// Who writes messages.
 const WRITERS: &[fn(&Job<'_>, u64, &mut Vec<Message>)] = &[
@@ -77,13 +77,13 @@ pub enum Phase {
 /// What there is one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Per {
-    /// Each layer of a kind (any without it), each micro batch.
+    /// Each layer of a kind (any without it), each micro batch; once in the phases that are there once a step.
     Layer(Option<LayerKind>),
     /// Each place of a pipe that has a next (forward) or a previous one (backward), each micro batch.
     Boundary,
     /// The same where it arrives.
     Arrival,
-    /// Each micro batch.
+    /// Each micro batch, or once likewise.
     Micro,
     /// Each step.
     Step,
@@ -207,9 +207,12 @@ pub fn of_stage(job: &Job<'_>, stage: u64) -> Vec<(Message, u64)> {
 fn times(job: &Job<'_>, stage: u64, message: &Message) -> u64 {
     let micros = job.sizes.micros();
     let held = || job.sizes.schedule.holds(job.sizes.shape(), stage);
+    // Of two stages' layers each meets half of the micro batches; some messages are of one micro batch only.
+    let once = matches!(message.phase, Phase::LastBackward | Phase::Update | Phase::FirstForward);
+    let met = |of: u64| if once { 1 } else { micros / of };
     let each = match message.per {
         Per::Step => 1,
-        Per::Micro => micros / held().len() as u64,
+        Per::Micro => met(held().len() as u64),
         Per::Layer(kind) => {
             let layers = held().into_iter().map(|s| job.sizes.layers_of_stage(job.model, s));
             let layers: u64 = layers
@@ -219,12 +222,11 @@ fn times(job: &Job<'_>, stage: u64, message: &Message) -> u64 {
                     Some(LayerKind::Experts) => experts,
                 })
                 .sum();
-            // Of two stages' layers each meets half of the micro batches.
-            layers * (micros / held().len() as u64)
+            layers * met(held().len() as u64)
         }
         Per::Boundary | Per::Arrival => {
             let pipes = job.sizes.schedule.pipes(job.sizes.shape());
-            let each = micros / pipes.len() as u64;
+            let each = met(pipes.len() as u64);
             // The place that sends nothing that way, or gets nothing.
             let last = (message.phase == Phase::Forward) == (message.per == Per::Boundary);
             let here = |pipe: &Vec<(u64, u64)>| {

@@ -1,12 +1,13 @@
 //! ZeRO-3 and FSDP: parameters in shards, a unit (a layer, the embedding, the head) gathered for its use.
 //!
 //! For each micro batch and unit: gathered forward, gathered again backward if it was let go, gradients reduced and
-//! scattered. Where shards are held more than once (HSDP), they are reduced over their holders once a step. Experts are in
-//! shards over their own peers.
+//! scattered. Where shards are held more than once (HSDP), those of a unit are reduced over their holders in the last micro batch, behind
+//! its reduce-scatter (PyTorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, `foreach_reduce`, with gradients summed over micro
+//! batches before: `set_requires_all_reduce`). Experts are in shards over their own peers.
 
 use sim_core::units::Bytes;
 
-use super::{Message, Operation, Overlap, Per, Phase, Place, data, ends};
+use super::{Message, Operation, Overlap, Per, Phase, Place, ends};
 use crate::job::Job;
 use crate::model::LayerKind;
 use crate::parallel::{Group, Local, Zero};
@@ -19,35 +20,31 @@ pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
     for kind in [LayerKind::Dense, LayerKind::Experts] {
         let local = Local::of_layer(model, sizes, kind);
         let per = Per::Layer(Some(kind));
-        unit(job, local.dense, Group::Shard, per, "fsdp layer", out);
+        unit(job, local.dense, Group::Shard, per, ["fsdp layer", "hsdp layer"], out);
         if kind == LayerKind::Experts {
-            unit(job, local.experts, Group::ExpertData, per, "fsdp experts", out);
+            unit(job, local.experts, Group::ExpertData, per, ["fsdp experts", "hsdp experts"], out);
         }
     }
     let (first, last) = ends(job, stage);
     if first {
-        unit(job, Local::of_embedding(model, sizes).dense, Group::Shard, Per::Micro, "fsdp embedding", out);
+        let names = ["fsdp embedding", "hsdp embedding"];
+        unit(job, Local::of_embedding(model, sizes).dense, Group::Shard, Per::Micro, names, out);
     }
     if last {
-        unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, "fsdp head", out);
+        unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, ["fsdp head", "hsdp head"], out);
         let join = Local::of_prediction(model, sizes).dense;
-        unit(job, join, Group::Shard, Per::Micro, "fsdp prediction", out);
+        unit(job, join, Group::Shard, Per::Micro, ["fsdp prediction", "hsdp prediction"], out);
     }
-    let shard = data::trained(job, stage).dense.div_ceil(sizes.shard) * job.widths.gradient;
-    out.push(Message {
-        name: "hsdp replicas",
-        operation: Operation::AllReduce,
-        bytes: Bytes::new(shard),
-        group: Group::Replicas,
-        phase: Phase::LastBackward,
-        per: Per::Step,
-        count: 1,
-        place: Place::Gradients,
-        overlap: Overlap::Backward,
-    });
 }
 
-fn unit(job: &Job<'_>, parameters: u64, group: Group, per: Per, name: &'static str, out: &mut Vec<Message>) {
+fn unit(
+    job: &Job<'_>,
+    parameters: u64,
+    group: Group,
+    per: Per,
+    [name, of_copies]: [&'static str; 2],
+    out: &mut Vec<Message>,
+) {
     let mut push = |operation, bytes, phase, place, overlap| {
         out.push(Message { name, operation, bytes: Bytes::new(bytes), group, phase, per, count: 1, place, overlap });
     };
@@ -63,4 +60,17 @@ fn unit(job: &Job<'_>, parameters: u64, group: Group, per: Per, name: &'static s
     };
     let bytes = reduced * job.widths.gradient;
     push(Operation::ReduceScatter, bytes, Phase::Backward, Place::Gradients, Overlap::Backward);
+    if group == Group::Shard {
+        out.push(Message {
+            name: of_copies,
+            operation: Operation::AllReduce,
+            bytes: Bytes::new(reduced.div_ceil(job.sizes.shard) * job.widths.gradient),
+            group: Group::Replicas,
+            phase: Phase::LastBackward,
+            per,
+            count: 1,
+            place: Place::Gradients,
+            overlap: Overlap::Backward,
+        });
+    }
 }

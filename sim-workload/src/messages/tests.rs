@@ -164,7 +164,7 @@ fn shards_held_twice_are_reduced_once_a_step() {
     assert_eq!(sum(&list, "fsdp", |m| m.operation == Operation::AllGather), 4 * 2 * 2 * p);
     assert_eq!(sum(&list, "fsdp", |m| m.operation == Operation::ReduceScatter), 4 * 4 * p);
     assert_eq!(sum(&list, "hsdp", ANY), 4 * p.div_ceil(8));
-    assert_eq!(one(&list, "hsdp replicas").group.size(&sizes), 4);
+    assert_eq!(one(&list, "hsdp layer").group.size(&sizes), 4);
     let kept = Job { choices: crate::job::Choices { reshard: false, ..job.choices }, ..job.clone() };
     assert_eq!(sum(&of_stage(&kept, 0), "fsdp", |m| m.operation == Operation::AllGather), 4 * 2 * p);
 }

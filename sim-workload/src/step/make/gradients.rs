@@ -38,21 +38,38 @@ struct Line {
     buckets: Vec<Bucket>,
     filled: u64,
     next: usize,
-    /// Whether all begins anew when all are full.
-    again: bool,
+    /// How often all will still begin anew when all are full.
+    again: u64,
 }
 
 impl Line {
-    /// The buckets that are full with `more` parameters.
-    fn fill(&mut self, more: u64) -> Vec<Bucket> {
-        self.filled += more;
-        let full = self.ends.partition_point(|end| *end <= self.filled).max(self.next);
-        let out = self.buckets[self.next..full].to_vec();
-        self.next = full;
-        if self.again && self.next == self.ends.len() {
-            (self.next, self.filled) = (0, 0);
+    /// Whether the last is full.
+    fn is_full(&self) -> bool {
+        self.ends.last().is_none_or(|end| *end <= self.filled)
+    }
+
+    /// The next buckets, up to that number.
+    fn take(&mut self, upto: usize, out: &mut Vec<Bucket>) {
+        // Copies of shards are reduced when nothing more comes.
+        let last = self.again == 0;
+        let taken = self.buckets[self.next..upto].iter();
+        out.extend(taken.map(|bucket| Bucket { replicas: bucket.replicas.filter(|_| last), ..*bucket }));
+        self.next = upto;
+    }
+
+    /// The buckets that are full.
+    fn full(&mut self, out: &mut Vec<Bucket>) {
+        loop {
+            let full = self.ends.partition_point(|end| *end <= self.filled).max(self.next);
+            self.take(full, out);
+            if self.again == 0 || !self.is_full() {
+                return;
+            }
+            // What is more than full is of the next micro batch.
+            self.filled -= self.ends.last().copied().unwrap_or(self.filled);
+            self.next = 0;
+            self.again = if self.ends.is_empty() { 0 } else { self.again - 1 };
         }
-        out
     }
 }
 
@@ -83,8 +100,8 @@ impl Gathers {
 pub(super) struct Buckets {
     dense: Line,
     experts: Line,
-    /// Only at the end.
-    late: bool,
+    /// None before all are full; kernels that follow wait for them.
+    pub(super) late: bool,
     gathers: [Gathers; 2],
 }
 
@@ -103,49 +120,44 @@ fn reduces(message: &Message) -> bool {
 }
 
 impl Buckets {
-    /// The buckets of a stage, from its messages; `late`: none is reduced before all are full.
-    pub(super) fn new(job: &Job<'_>, messages: &[(Message, u64)], late: bool) -> Self {
-        let line = |groups: &[Group]| {
-            let mut line = Line::default();
-            let of = |m: &&(Message, u64)| reduces(&m.0) && groups.contains(&m.0.group);
+    /// The buckets of a stage, from its messages; `late`: none is reduced before all are full. They are filled `rounds` times.
+    pub(super) fn new(job: &Job<'_>, messages: &[(Message, u64)], rounds: u64, late: bool) -> Self {
+        let each = |groups: &[Group]| -> Vec<(Call, Label)> {
+            let of = messages.iter().filter(|m| reduces(&m.0) && groups.contains(&m.0.group));
+            of.flat_map(|(message, count)| {
+                let count = if message.phase == Phase::Backward { count / rounds.max(1) } else { *count };
+                let one = (call_of(message), step_label(message.name, message.phase));
+                core::iter::repeat_n(one, usize::try_from(count).unwrap_or(0))
+            })
+            .collect()
+        };
+        let line = |reductions: Vec<(Call, Label)>, copies: Vec<(Call, Label)>| {
+            let mut line = Line { again: rounds.saturating_sub(1), ..Line::default() };
             let mut end = 0;
-            for (message, count) in messages.iter().filter(of) {
-                line.again = message.phase == Phase::Backward;
-                let count = if line.again { count / job.sizes.micros().max(1) } else { *count };
-                for _ in 0..count {
-                    end += message.bytes.get() / job.widths.gradient.max(1);
-                    line.ends.push(end);
-                    let label = step_label(message.name, message.phase);
-                    line.buckets.push(Bucket { call: Some(call_of(message)), replicas: None, label });
-                }
+            // A shard on each rank is all that it has: nothing is scattered.
+            let sizes = if reductions.is_empty() { &copies } else { &reductions };
+            for (i, (sized, label)) in sizes.iter().enumerate() {
+                end += sized.bytes.get() / job.widths.gradient.max(1);
+                line.ends.push(end);
+                let call = |of: &[(Call, Label)]| of.get(i).map(|(call, _)| *call);
+                line.buckets.push(Bucket { call: call(&reductions), replicas: call(&copies), label: *label });
             }
             line
         };
-        let mut dense = line(&[Group::Shard, Group::DataContext]);
-        let mut at = 0;
-        for (message, count) in messages.iter().filter(|m| reduces(&m.0) && m.0.group == Group::Replicas) {
-            for _ in 0..*count {
-                let replicas = Some(call_of(message));
-                if let Some(bucket) = dense.buckets.get_mut(at) {
-                    bucket.replicas = replicas;
-                } else {
-                    let label = step_label(message.name, message.phase);
-                    dense.buckets.push(Bucket { call: None, replicas, label });
-                    dense.ends.push(u64::MAX);
-                }
-                at += 1;
-            }
-        }
-        Self { dense, experts: line(&[Group::ExpertData]), late, gathers: Default::default() }
+        let dense = line(each(&[Group::Shard, Group::DataContext]), each(&[Group::Replicas]));
+        let experts = line(each(&[Group::ExpertData]), Vec::new());
+        Self { dense, experts, late, gathers: Default::default() }
     }
 
     /// The buckets that are full with these gradients.
     pub(super) fn whole(&mut self, ready: Ready) -> Vec<Bucket> {
-        if self.late {
-            return Vec::new();
+        self.dense.filled += ready.dense;
+        self.experts.filled += ready.experts;
+        let mut out = Vec::new();
+        if !self.late || self.dense.is_full() && self.experts.is_full() {
+            self.dense.full(&mut out);
+            self.experts.full(&mut out);
         }
-        let mut out = self.dense.fill(ready.dense);
-        out.extend(self.experts.fill(ready.experts));
         out
     }
 
@@ -153,10 +165,7 @@ impl Buckets {
     pub(super) fn rest(&mut self) -> Vec<Bucket> {
         let mut out = Vec::new();
         for line in [&mut self.dense, &mut self.experts] {
-            if line.next > 0 || line.filled > 0 || !line.again || self.late {
-                out.extend_from_slice(&line.buckets[line.next..]);
-                line.next = line.buckets.len();
-            }
+            line.take(line.buckets.len(), &mut out);
         }
         out
     }

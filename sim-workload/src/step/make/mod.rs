@@ -7,6 +7,7 @@
 //! they become whole; parameters that the step before has updated are gathered in the first forward pass, so that a step is one period
 //! of a training run.
 
+mod count;
 mod gradients;
 mod layer;
 mod writer;
@@ -14,7 +15,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use gradients::{Buckets, Ready, call_of, step_label};
+pub use count::{Operations, operations};
+use gradients::{Bucket, Buckets, Ready, call_of, step_label};
 use layer::{Gradients, Passes, Unit};
 use writer::{Item, Items, Shared, Writer};
 
@@ -123,8 +125,8 @@ impl StageMessages {
     /// Messages of the unit's parameters (ZeRO-3), of a phase and operation.
     fn of_unit(&self, kind: UnitKind, operation: Operation, phase: Phase) -> Vec<Message> {
         let named = |m: &&Message| match kind {
-            UnitKind::Embedding => m.name == "fsdp embedding",
-            UnitKind::Head => m.name == "fsdp head" || m.name == "fsdp prediction",
+            UnitKind::Embedding => m.name.ends_with(" embedding"),
+            UnitKind::Head => m.name.ends_with(" head") || m.name.ends_with(" prediction"),
             UnitKind::Layer(_) | UnitKind::Prediction(_) => true,
         };
         let place = if operation == Operation::AllGather { Place::Unit } else { Place::Gradients };
@@ -137,7 +139,8 @@ impl Maker<'_> {
     fn stage(&self, stage: u64, machine: &Machine, shared: &mut Shared) -> super::plan::Stage {
         let job = self.job;
         let of_stage = StageMessages::new(messages::of_stage(job, stage));
-        let buckets = Buckets::new(job, &of_stage.all, !self.overlap.gradients);
+        let rounds = messages::rounds(job, stage);
+        let buckets = Buckets::new(job, &of_stage.all, rounds, !self.overlap.gradients);
         let mut writer = Writer::new(shared, self.overlap.prefetch, buckets);
         let hidden = self.overlap.parameters && job.mode == Mode::Training;
         if hidden {
@@ -160,8 +163,7 @@ impl Maker<'_> {
             .map(|c| slots.iter().rev().filter_map(|s| s.frees()).find(|cell| cell.chunk == c))
             .collect();
         let is_first = |cell: Cell| hidden && first.contains(&Some(cell));
-        let each = job.sizes.zero == Zero::Gradients && !job.choices.accumulate;
-        let is_last = |cell: Cell| each || last.contains(&Some(cell));
+        let is_last = |cell: Cell| rounds > 1 || last.contains(&Some(cell));
         for slot in &slots {
             match *slot {
                 Slot::Forward(cell) => writer.slot(&self.forward(chunk(cell), cell, is_first(cell))),
@@ -282,9 +284,7 @@ impl Maker<'_> {
             }
             self.passes.backward(&mut items, &self.unit(chunk, unit), cell.micro, parts);
             if parts != Gradients::Data {
-                for message in chunk.messages.of_unit(unit.kind, Operation::ReduceScatter, Phase::Backward) {
-                    items.push(Item::Reduce(call_of(&message), self.unit_label(&message, unit, cell)));
-                }
+                self.reductions(&mut items, chunk, unit, cell, last);
                 if last {
                     items.push(Item::Gradients(self.trained(unit)));
                 }
@@ -315,6 +315,23 @@ impl Maker<'_> {
     fn gather(&self, items: &mut Items, chunk: &Chunk<'_>, unit: &OwnUnit, phase: Phase, cell: Cell) {
         for message in chunk.messages.of_unit(unit.kind, Operation::AllGather, phase) {
             items.block(Item::Gather(call_of(&message), self.unit_label(&message, unit, cell)));
+        }
+    }
+
+    /// Reductions of a unit's gradients (ZeRO-3), in the last micro batch over the holders of copies, too.
+    fn reductions(&self, items: &mut Items, chunk: &Chunk<'_>, unit: &OwnUnit, cell: Cell, last: bool) {
+        let of = |operation, phase| chunk.messages.of_unit(unit.kind, operation, phase);
+        let copies = if last { of(Operation::AllReduce, Phase::LastBackward) } else { Vec::new() };
+        let mut copies = copies.iter();
+        for message in of(Operation::ReduceScatter, Phase::Backward) {
+            let copy = if message.group == Group::Shard { copies.next() } else { None };
+            let replicas = copy.map(call_of);
+            let label = self.unit_label(&message, unit, cell);
+            items.push(Item::Reduce(Bucket { call: Some(call_of(&message)), replicas, label }));
+        }
+        for message in copies {
+            let label = self.unit_label(message, unit, cell);
+            items.push(Item::Reduce(Bucket { call: None, replicas: Some(call_of(message)), label }));
         }
     }
 
@@ -351,7 +368,7 @@ impl Maker<'_> {
         let job = self.job;
         let rest = writer.buckets.rest();
         let last: Vec<u32> = writer.last().into_iter().collect();
-        writer.reduce_all(&rest, &last);
+        writer.reduce_all(&rest, 0, &last);
         let mut after = writer.outstanding();
         let of = |m: &&(Message, u64)| m.0.phase == Phase::Update;
         let (tied, norms): (Vec<&(Message, u64)>, Vec<_>) =

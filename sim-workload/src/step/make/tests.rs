@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use sim_core::units::Span;
 
 use super::super::overlap::Overlap;
-use super::super::plan::{Plan, Work};
-use super::plan;
+use super::super::plan::{Op, Plan, Stage, Stream, Work};
+use super::{operations, plan};
 use crate::compute::{Figures, Machine, Number};
-use crate::job::Job;
+use crate::job::{Choices, Job};
 use crate::messages;
 use crate::model::{Model, Models};
-use crate::parallel::{SizesSpec, Zero};
+use crate::parallel::split::Split;
+use crate::parallel::{Group, SizesSpec, Zero};
 
 fn machine() -> Machine {
     let figures = Figures::builtin();
@@ -38,9 +39,13 @@ fn bytes(plan: &Plan, stage: usize) -> BTreeMap<&'static str, u64> {
 }
 
 fn check(name: &str, spec: &SizesSpec, overlap: &Overlap) {
+    check_with(name, spec, overlap, Choices::default());
+}
+
+fn check_with(name: &str, spec: &SizesSpec, overlap: &Overlap, choices: Choices) {
     let model = model(name);
     let sizes = spec.check(&model).unwrap();
-    let job = Job::training(&model, &sizes);
+    let job = Job { choices, ..Job::training(&model, &sizes) };
     let machine = machine();
     let plan = plan(&job, &machine, overlap);
     for stage in 0..sizes.pipeline {
@@ -58,6 +63,9 @@ fn check(name: &str, spec: &SizesSpec, overlap: &Overlap) {
         }
         assert!(of.order.iter().all(|list| list.is_sorted()));
     }
+    let most = plan.stages.iter().map(|stage| stage.ops.len() as u64).max().unwrap();
+    let counted = operations(&job, overlap).rank;
+    assert!((most / 2..=most * 3).contains(&counted), "{name} {sizes}: {most} operations, {counted} by their count");
     // What is computed is what the law says for all micro batches, whatever the order.
     let work: Span = plan.stages.iter().map(compute).sum();
     let positions = (0..sizes.virtual_stages).flat_map(|c| (0..sizes.pipeline).map(move |s| (s, c)));
@@ -71,12 +79,12 @@ fn check(name: &str, spec: &SizesSpec, overlap: &Overlap) {
     }
 }
 
-fn compute(stage: &super::super::plan::Stage) -> Span {
+fn compute(stage: &Stage) -> Span {
     let span = |work: Work| if let Work::Compute(span) = work { span } else { Span::ZERO };
     stage.ops.iter().map(|op| span(op.work)).sum()
 }
 
-fn optimizer(stage: &super::super::plan::Stage) -> Span {
+fn optimizer(stage: &Stage) -> Span {
     let own = stage.ops.iter().filter(|op| op.label.what == "optimizer");
     own.map(|op| if let Work::Compute(span) = op.work { span } else { Span::ZERO }).sum()
 }
@@ -94,7 +102,23 @@ fn plans_hold_all_messages_and_all_kernels() {
         experts: false,
         prefetch: 0,
     };
+    let each = Choices { accumulate: false, ..Choices::default() };
     for overlap in [all, none, Overlap { tensor: 4, ..all }] {
+        for shard in [None, Some(1), Some(8)] {
+            let spec = SizesSpec { zero: Zero::Gradients, shard, ..base.clone() };
+            check_with("llama3.1-8b", &SizesSpec { global_batch: 256, ..spec.clone() }, &overlap, each);
+            let pipeline = SizesSpec { tensor: 2, pipeline: 4, ..spec.clone() };
+            let split =
+                SizesSpec { virtual_stages: 2, split: Split::Given(vec![1, 5, 5, 5, 5, 5, 5, 1]), ..pipeline.clone() };
+            check_with("llama3.1-8b", &split, &overlap, each);
+            for schedule in ["zb-h1", "dualpipe"] {
+                let spec = SizesSpec { schedule: Some(schedule.to_owned()), ..pipeline.clone() };
+                check_with("llama3.1-8b", &spec, &overlap, each);
+            }
+            check_with("qwen3-30b-a3b", &SizesSpec { expert: 8, ..spec.clone() }, &overlap, each);
+            check("qwen3-30b-a3b", &SizesSpec { expert: 8, zero: Zero::Parameters, ..spec.clone() }, &overlap);
+            check("llama3.1-8b", &SizesSpec { zero: Zero::Optimizer, ..spec }, &overlap);
+        }
         check("llama3.1-8b", &SizesSpec { tensor: 8, ..base.clone() }, &overlap);
         check("llama3.1-8b", &SizesSpec { tensor: 2, context: 4, pipeline: 2, ..base.clone() }, &overlap);
         check("llama3-70b", &SizesSpec { tensor: 4, pipeline: 4, virtual_stages: 5, ..base.clone() }, &overlap);
@@ -107,5 +131,51 @@ fn plans_hold_all_messages_and_all_kernels() {
             let schedule = Some(schedule.to_owned());
             check("llama3.1-8b", &SizesSpec { tensor: 2, pipeline: 4, schedule, ..base.clone() }, &overlap);
         }
+    }
+}
+
+/// The operations of a stage with a name, each with what it waits for.
+fn named<'a>(stage: &'a Stage, what: &'static str) -> Vec<(&'a Op, Vec<&'a Op>)> {
+    let of = stage.ops.iter().filter(move |op| op.label.what == what);
+    let waits = |op: &Op| stage.after[op.after.start as usize..op.after.end as usize].iter();
+    of.map(|op| (op, waits(op).map(|i| &stage.ops[*i as usize]).collect())).collect()
+}
+
+#[test]
+fn copies_of_shards_are_reduced_unit_by_unit_behind_their_shards() {
+    let model = model("llama3.1-8b");
+    let spec = SizesSpec { gpus: 16, global_batch: 32, zero: Zero::Parameters, shard: Some(8), ..SizesSpec::default() };
+    let sizes = spec.check(&model).unwrap();
+    let plan = plan(&Job::training(&model, &sizes), &machine(), &Overlap::default());
+    let stage = &plan.stages[0];
+    let copies = named(stage, "hsdp layer");
+    assert_eq!(copies.len(), 32);
+    for (layer, (op, waits)) in (0..32).rev().zip(&copies) {
+        assert_eq!((op.label.layer, op.label.micro), (Some(layer), Some(1)));
+        let [scattered] = waits[..] else { panic!("{waits:?}") };
+        assert_eq!((scattered.label.what, scattered.label.layer), ("fsdp layer", Some(layer)));
+        assert_eq!(stage.streams[usize::from(scattered.stream)], Stream::Messages(Group::Shard, 1));
+    }
+    assert_eq!((named(stage, "hsdp head").len(), named(stage, "hsdp embedding").len()), (1, 1));
+}
+
+#[test]
+fn without_sums_gradients_are_reduced_in_each_micro_batch_and_copies_once() {
+    let model = model("llama3.1-8b");
+    let spec = SizesSpec { gpus: 16, global_batch: 64, zero: Zero::Gradients, shard: Some(8), ..SizesSpec::default() };
+    let sizes = spec.check(&model).unwrap();
+    let choices = Choices { accumulate: false, ..Choices::default() };
+    let job = Job { choices, ..Job::training(&model, &sizes) };
+    for gradients in [true, false] {
+        let plan = plan(&job, &machine(), &Overlap { gradients, ..Overlap::default() });
+        let stage = &plan.stages[0];
+        let (reduced, copies) = (named(stage, "dp gradients").len(), named(stage, "dp replicas").len());
+        assert_eq!(reduced, 4 * copies);
+        // Those of the first micro batches hold up what follows, if nothing is to run beside them.
+        let held = stage.ops.iter().filter(|op| matches!(op.work, Work::Compute(_))).filter(|op| {
+            let mut waits = stage.after[op.after.start as usize..op.after.end as usize].iter();
+            op.label.what != "optimizer" && waits.any(|i| stage.ops[*i as usize].label.what == "dp gradients")
+        });
+        assert_eq!(held.count(), if gradients { 0 } else { 3 });
     }
 }

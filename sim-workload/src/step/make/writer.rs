@@ -6,6 +6,7 @@ use sim_core::units::Span;
 
 use super::super::plan::{Call, Channel, Label, Op, Stage, Stream, Work};
 use super::gradients::{Bucket, Buckets, Ready};
+use crate::messages::Phase;
 use crate::parallel::Group;
 
 /// What comes next in a slot. What is started is waited for by its number within the slot.
@@ -18,7 +19,7 @@ pub(super) enum Item {
     /// A unit's parameters are gathered: when the unit so many before it has been used.
     Gather(Call, Label),
     /// Gradients of a unit are reduced when all kernels of the slot so far have ended; the update waits for it.
-    Reduce(Call, Label),
+    Reduce(Bucket),
     /// A message to another stage starts when all kernels of the slot so far have ended.
     Send(u32, Label),
     /// A message from another stage.
@@ -116,6 +117,8 @@ pub(super) struct Writer<'a> {
     outstanding: BTreeMap<(Group, u8), u32>,
     /// The last kernels of all.
     last: Option<u32>,
+    /// What the next kernels of any slot wait for.
+    held: Vec<u32>,
 }
 
 impl<'a> Writer<'a> {
@@ -130,6 +133,7 @@ impl<'a> Writer<'a> {
             buckets,
             outstanding: BTreeMap::new(),
             last: None,
+            held: Vec::new(),
         }
     }
 
@@ -169,14 +173,18 @@ impl<'a> Writer<'a> {
         op
     }
 
-    /// Reductions of buckets, of each over its shards and then over their holders.
-    pub(super) fn reduce_all(&mut self, buckets: &[Bucket], after: &[u32]) {
+    /// Reductions of buckets, of each over its shards in a stream, and then over their holders. Kernels that follow wait for them
+    /// if they are not to run beside them.
+    pub(super) fn reduce_all(&mut self, buckets: &[Bucket], lane: u8, after: &[u32]) {
         for bucket in buckets {
-            let first = bucket.call.map(|call| self.reduce(call, 0, after, bucket.label));
+            let mut done = bucket.call.map(|call| self.reduce(call, lane, after, bucket.label));
             if let Some(replicas) = bucket.replicas {
-                let label = Label { what: replicas.name, ..bucket.label };
-                let scattered = first.map(|f| [f]);
-                self.reduce(replicas, 0, scattered.as_ref().map_or(after, |f| f.as_slice()), label);
+                let label = Label { what: replicas.name, phase: Phase::LastBackward, ..bucket.label };
+                let scattered = done.map(|f| [f]);
+                done = Some(self.reduce(replicas, 0, scattered.as_ref().map_or(after, |f| f.as_slice()), label));
+            }
+            if self.buckets.late {
+                self.held.extend(done);
             }
         }
     }
@@ -229,6 +237,7 @@ impl<'a> Writer<'a> {
     /// Writes what is pending; the last kernels of the thread.
     fn flush(&mut self, thread: &mut Thread) -> Option<u32> {
         if let Some((span, label)) = thread.pending.take() {
+            thread.waits.append(&mut self.held);
             let op = self.op(Stream::Compute, Work::Compute(span), &core::mem::take(&mut thread.waits), label);
             thread.last = Some(op);
             self.last = Some(op);
@@ -263,9 +272,7 @@ impl<'a> Writer<'a> {
                 let op = self.call(call, lane, &after, label);
                 thread.started.push(op);
             }
-            Item::Reduce(call, label) => {
-                self.reduce(call, 1, &after, label);
-            }
+            Item::Reduce(bucket) => self.reduce_all(&[bucket], 1, &after),
             Item::Gather(call, label) => {
                 // Of the unit in use and those ahead of it all but this one may be held.
                 let back = usize::try_from(self.prefetch + 1).unwrap_or(usize::MAX);
@@ -294,7 +301,7 @@ impl<'a> Writer<'a> {
             }
             Item::Gradients(ready) => {
                 let buckets = self.buckets.whole(ready);
-                self.reduce_all(&buckets, &after);
+                self.reduce_all(&buckets, 0, &after);
             }
             Item::Compute(..) | Item::Wait(_) => {}
         }

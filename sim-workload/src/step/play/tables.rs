@@ -1,5 +1,6 @@
 //! What is the same for all ranks of a stage, and who meets whom.
 
+use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::super::plan::{Plan, Stage, Stream};
@@ -11,7 +12,7 @@ pub(super) struct Table {
     /// For each operation where its followers begin in `followers`; one more at the end.
     from: Vec<u32>,
     followers: Vec<u32>,
-    /// What each waits for.
+    /// How many streams each waits for.
     pub(super) waits: Vec<u16>,
     /// Operations that wait for nothing.
     pub(super) first: Vec<u32>,
@@ -31,8 +32,10 @@ impl Table {
             let own = &stage.after[op.after.start as usize..op.after.end as usize];
             let mut list: Vec<u32> = own.to_vec();
             list.extend(Some(before[i]).filter(|b| *b != u32::MAX));
-            list.sort_unstable();
-            list.dedup();
+            // The last of a stream is enough, since those before it have ended by then: no more waits than streams.
+            let stream = |op: u32| stage.ops[op as usize].stream;
+            list.sort_unstable_by_key(|op| (stream(*op), Reverse(*op)));
+            list.dedup_by_key(|op| stream(*op));
             list
         };
         let mut count = vec![0u32; n + 1];

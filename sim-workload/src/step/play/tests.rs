@@ -12,7 +12,8 @@ use super::super::plan::Plan;
 use super::{Options, Player, play};
 use crate::compute::{Figures, Machine, Number, Slowdown};
 use crate::job::Job;
-use crate::model::{Model, Models};
+use crate::messages::Buckets;
+use crate::model::{Model, ModelSpec, Models};
 use crate::parallel::{Group, Order, Ranks, Sizes, SizesSpec, Zero};
 use crate::pipeline::{self, ChunkTimes};
 
@@ -191,6 +192,39 @@ fn gradients_run_beside_the_last_backward_pass_or_after_it() {
 }
 
 #[test]
+fn an_operation_may_wait_for_more_buckets_than_two_bytes_count() {
+    let spec = ModelSpec { layers: 1, hidden: 512, heads: 4, ffn: 512, vocab: 1 << 20, ..ModelSpec::default() };
+    let model = spec.check().unwrap();
+    let sizes = SizesSpec { global_batch: 2, ..self::spec(2, 2) }.check(&model).unwrap();
+    let mut job = Job::training(&model, &sizes);
+    job.choices.buckets = Buckets::Bytes(8 << 10);
+    let plan = make::plan(&job, &machine(), &Overlap::default());
+    let ranks = Ranks::new(&Order::default(), &sizes).unwrap();
+    let most = plan.stages[0].ops.iter().map(|op| op.after.len()).max().unwrap();
+    assert!(most > usize::from(u16::MAX), "{most}");
+    let case = Case { model: model.clone(), sizes: sizes.clone(), plan, ranks };
+    run(&case, &Options::default(), Span::from_ns(1), None);
+}
+
+#[test]
+fn copies_of_shards_are_reduced_beside_the_last_backward_pass() {
+    let rate = Some(Rate::gbyte(100));
+    let spec = |shard| SizesSpec { zero: Zero::Parameters, shard: Some(shard), ..spec(16, 32) };
+    let play = |shard, overlap: &Overlap| {
+        run(&case("llama3.1-8b", &spec(shard), overlap), &Options::default(), Span::ZERO, rate)
+    };
+    let all = play(8, &Overlap::default());
+    // All but the last unit's copies, the embedding's, are hidden: 32 times smaller than all.
+    assert!(all.ranks[0].exposed.get(&Group::Replicas).is_none_or(|span| span.as_secs() < 0.004), "{:?}", all.ranks[0]);
+    // Reductions that nothing may run beside hold up the unit after.
+    let open = play(8, &Overlap { gradients: false, ..Overlap::default() });
+    let copies = open.ranks[0].exposed[&Group::Replicas].as_secs();
+    let bytes = 8.03e9 * 4.0 / 8.0;
+    assert!((copies / (bytes / 100e9) - 1.0).abs() < 0.01, "{copies}");
+    assert!(open.ranks[0].exposed[&Group::Shard] > all.ranks[0].exposed[&Group::Shard]);
+}
+
+#[test]
 fn whatever_the_parallelism_the_books_balance() {
     let overlap = Overlap { tensor: 4, ..Overlap::default() };
     let none = Overlap {
@@ -206,6 +240,8 @@ fn whatever_the_parallelism_the_books_balance() {
         ("llama3.1-8b", SizesSpec { tensor: 2, context: 2, pipeline: 2, ..spec(16, 16) }),
         ("llama3.1-8b", SizesSpec { zero: Zero::Parameters, ..spec(16, 32) }),
         ("llama3.1-8b", SizesSpec { zero: Zero::Parameters, shard: Some(8), ..spec(16, 32) }),
+        ("llama3.1-8b", SizesSpec { zero: Zero::Parameters, shard: Some(1), ..spec(16, 32) }),
+        ("llama3.1-8b", SizesSpec { zero: Zero::Gradients, shard: Some(8), ..spec(16, 32) }),
         ("qwen3-30b-a3b", SizesSpec { tensor: 2, expert: 8, pipeline: 2, ..spec(16, 16) }),
         ("llama3-70b", SizesSpec { tensor: 2, pipeline: 4, virtual_stages: 5, ..spec(8, 8) }),
         ("llama3.1-8b", SizesSpec { pipeline: 4, schedule: Some("dualpipe".into()), ..spec(8, 16) }),
