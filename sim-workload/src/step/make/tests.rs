@@ -9,7 +9,7 @@ use super::super::plan::{Op, Plan, Stage, Stream, Work};
 use super::{operations, plan};
 use crate::compute::{Figures, Machine, Number};
 use crate::job::{Choices, Job};
-use crate::messages;
+use crate::messages::{self, Phase};
 use crate::model::{Model, Models};
 use crate::parallel::split::Split;
 use crate::parallel::{Group, SizesSpec, Zero};
@@ -177,5 +177,25 @@ fn without_sums_gradients_are_reduced_in_each_micro_batch_and_copies_once() {
             op.label.what != "optimizer" && waits.any(|i| stage.ops[*i as usize].label.what == "dp gradients")
         });
         assert_eq!(held.count(), if gradients { 0 } else { 3 });
+    }
+}
+
+#[test]
+fn sends_that_nothing_may_run_beside_hold_up_the_next_slot() {
+    let model = model("llama3.1-8b");
+    let spec = SizesSpec { gpus: 16, tensor: 4, pipeline: 4, global_batch: 8, ..SizesSpec::default() };
+    let sizes = spec.check(&model).unwrap();
+    let job = Job::training(&model, &sizes);
+    for pipeline in [true, false] {
+        let plan = plan(&job, &machine(), &Overlap { pipeline, ..Overlap::default() });
+        for stage in &plan.stages {
+            let kernel = |op: &Op| matches!(op.work, Work::Compute(_));
+            let waits = |op: &Op, i: u32| stage.after[op.after.start as usize..op.after.end as usize].contains(&i);
+            for (i, op) in stage.ops.iter().enumerate() {
+                let next = stage.ops[i..].iter().find(|op| kernel(op) && op.label.phase != Phase::Update);
+                let Some(next) = next.filter(|_| matches!(op.work, Work::Send(_))) else { continue };
+                assert_eq!(waits(next, i as u32), !pipeline, "{op:?} {next:?}");
+            }
+        }
     }
 }

@@ -207,7 +207,13 @@ impl<'a> Writer<'a> {
         for item in &items.list {
             self.item(&mut thread, item);
         }
+        self.close(thread);
+    }
+
+    /// A slot is done. What its last messages hold up are the kernels of the next one: they are in the same stream.
+    fn close(&mut self, mut thread: Thread) {
         self.flush(&mut thread);
+        self.held.append(&mut thread.waits);
     }
 
     /// Writes two slots at once: in turn the kernels of one while messages of the other are under way.
@@ -232,6 +238,7 @@ impl<'a> Writer<'a> {
             rest[turn] = later;
             turn = 1 - turn;
         }
+        threads.into_iter().for_each(|thread| self.close(thread));
     }
 
     /// Writes what is pending; the last kernels of the thread.
