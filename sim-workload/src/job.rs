@@ -64,6 +64,8 @@ pub struct Choices {
     pub scatter_gather: bool,
     /// ZeRO-3: whether parameters are let go after the forward pass, and gathered again.
     pub reshard: bool,
+    /// ZeRO-3: units of parameters that are gathered ahead of the one in use.
+    pub prefetch: u64,
     /// ZeRO-2: whether gradients are summed over the micro batches before they are reduced.
     pub accumulate: bool,
     /// Only adapters are trained.
@@ -82,6 +84,7 @@ impl Default for Choices {
             buckets: Buckets::Megatron,
             scatter_gather: true,
             reshard: true,
+            prefetch: 1,
             accumulate: true,
             adapters: None,
             copies: Copies::Every,

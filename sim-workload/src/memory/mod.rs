@@ -158,15 +158,31 @@ fn states(job: &Job<'_>, stage: u64) -> Vec<(&'static str, Bytes)> {
         ("optimizer", divided(trained, widths.optimizer, Zero::Optimizer)),
     ];
     if sizes.zero == Zero::Parameters {
-        // One unit in use and one ahead.
-        let of = |kind| Local::of_layer(job.model, sizes, kind).total();
-        let (dense, experts) = sizes.layers_of_stage(job.model, stage);
-        let largest = [(dense, LayerKind::Dense), (experts, LayerKind::Experts)]
-            .into_iter()
-            .filter(|(n, _)| *n > 0)
-            .map(|(_, kind)| of(kind))
-            .max();
-        out.push(("gathered units", Bytes::new(2 * largest.unwrap_or(0) * widths.weight)));
+        // Those of a forward pass that are kept for the backward pass, or the one in use and those ahead of it.
+        let units = units(job, stage);
+        let held = match job.choices.reshard || job.mode == Mode::Inference {
+            true => usize::try_from(job.choices.prefetch.saturating_add(1)).unwrap_or(usize::MAX).min(units.len()),
+            false => units.len(),
+        };
+        let largest = units.windows(held.max(1)).map(|window| window.iter().sum::<u64>()).max();
+        out.push(("gathered units", Bytes::new(largest.unwrap_or(0) * widths.weight)));
+    }
+    out
+}
+
+/// Parameters of the units of a stage (the embedding, layers, the head with what joins predictions) in the order of their use.
+fn units(job: &Job<'_>, stage: u64) -> Vec<u64> {
+    let (model, sizes) = (job.model, job.sizes);
+    let mut out = Vec::new();
+    for held in sizes.schedule.holds(sizes.shape(), stage) {
+        out.extend((held == 0).then(|| Local::of_embedding(model, sizes).total()));
+        let layers = (0..sizes.virtual_stages).flat_map(|chunk| sizes.layers_of(held, chunk));
+        let last = held + 1 == sizes.pipeline;
+        let further = if last { model.mtp_layers } else { 0 };
+        let kinds = layers.map(|layer| model.kind(layer));
+        let kinds = kinds.chain((0..further).map(|_| model.kind(model.layers.saturating_sub(1))));
+        out.extend(kinds.map(|kind| Local::of_layer(model, sizes, kind).total()));
+        out.extend(last.then(|| Local::of_head(model, sizes).total() + Local::of_prediction(model, sizes).total()));
     }
     out
 }

@@ -1,6 +1,7 @@
 //! Published check points, the law of ZeRO, and what is advised.
 
 use super::*;
+use crate::job::Choices;
 use crate::model::{Adapters, Model, Models};
 use crate::parallel::SizesSpec;
 use crate::parallel::split::Split;
@@ -76,9 +77,20 @@ fn gathered_units_come_on_top() {
     let m = model("llama3-70b");
     let spec = SizesSpec { gpus: 64, zero: Zero::Parameters, global_batch: 64, ..SizesSpec::default() };
     let sizes = spec.check(m).unwrap();
-    let usage = of_stage(&Job::training(m, &sizes), 0, Bytes::ZERO);
-    // Two layers of 856 million.
-    assert_eq!(usage.part("gathered units").get(), 2 * 2 * m.layer_parameters(LayerKind::Dense).total());
+    let job = Job::training(m, &sizes);
+    let gathered = |choices: Choices| {
+        let job = Job { choices, ..job.clone() };
+        of_stage(&job, 0, Bytes::ZERO).part("gathered units").get()
+    };
+    let (layer, head) = (m.layer_parameters(LayerKind::Dense).total(), m.head_parameters() + m.last_norm_parameters());
+    assert!(head > layer);
+    // The head of 1,051 million, and layers of 856 million.
+    for prefetch in [0, 1, 5] {
+        assert_eq!(gathered(Choices { prefetch, ..job.choices }), 2 * (head + prefetch * layer));
+    }
+    // All of them: ahead, or because none is let go.
+    assert_eq!(gathered(Choices { prefetch: 100, ..job.choices }), 2 * m.parameters());
+    assert_eq!(gathered(Choices { reshard: false, ..job.choices }), 2 * m.parameters());
 }
 
 #[test]

@@ -15,13 +15,11 @@ pub struct Overlap {
     pub context: bool,
     /// Tokens go to experts while shared experts work.
     pub experts: bool,
-    /// Units of parameters (ZeRO-3) that are gathered ahead of the one in use.
-    pub prefetch: u64,
 }
 
 impl Default for Overlap {
     /// As frameworks do if nothing is said: all but the cutting of matrix products.
     fn default() -> Self {
-        Self { tensor: 1, gradients: true, parameters: true, pipeline: true, context: true, experts: true, prefetch: 1 }
+        Self { tensor: 1, gradients: true, parameters: true, pipeline: true, context: true, experts: true }
     }
 }

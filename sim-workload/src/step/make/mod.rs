@@ -141,7 +141,7 @@ impl Maker<'_> {
         let of_stage = StageMessages::new(messages::of_stage(job, stage));
         let rounds = messages::rounds(job, stage);
         let buckets = Buckets::new(job, &of_stage.all, rounds, !self.overlap.gradients);
-        let mut writer = Writer::new(shared, self.overlap.prefetch, buckets);
+        let mut writer = Writer::new(shared, job.choices.prefetch, buckets);
         let hidden = self.overlap.parameters && job.mode == Mode::Training;
         if hidden {
             for (call, label) in Buckets::gathers(&of_stage.all) {
@@ -289,7 +289,10 @@ impl Maker<'_> {
                     items.push(Item::Gradients(self.trained(unit)));
                 }
             }
-            items.push(Item::UnitDone);
+            // Gradients by the weights need no weights.
+            if parts != Gradients::Weights {
+                items.push(Item::UnitDone);
+            }
         }
         if parts != Gradients::Weights {
             self.leaves(&mut items, chunk.gradient_to, Phase::Backward, cell);

@@ -93,15 +93,8 @@ fn optimizer(stage: &Stage) -> Span {
 fn plans_hold_all_messages_and_all_kernels() {
     let base = SizesSpec { gpus: 64, global_batch: 64, sequence: 4096, zero: Zero::Optimizer, ..SizesSpec::default() };
     let all = Overlap::default();
-    let none = Overlap {
-        tensor: 1,
-        gradients: false,
-        parameters: false,
-        pipeline: false,
-        context: false,
-        experts: false,
-        prefetch: 0,
-    };
+    let none =
+        Overlap { tensor: 1, gradients: false, parameters: false, pipeline: false, context: false, experts: false };
     let each = Choices { accumulate: false, ..Choices::default() };
     for overlap in [all, none, Overlap { tensor: 4, ..all }] {
         for shard in [None, Some(1), Some(8)] {
@@ -196,6 +189,30 @@ fn sends_that_nothing_may_run_beside_hold_up_the_next_slot() {
                 let Some(next) = next.filter(|_| matches!(op.work, Work::Send(_))) else { continue };
                 assert_eq!(waits(next, i as u32), !pipeline, "{op:?} {next:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_gather_waits_for_the_unit_that_makes_room_however_many_are_ahead() {
+    let model = model("llama3.1-8b");
+    let spec = SizesSpec { gpus: 16, global_batch: 64, zero: Zero::Parameters, ..SizesSpec::default() };
+    let sizes = spec.check(&model).unwrap();
+    for prefetch in [0, 1, 31, 40, 64] {
+        let choices = Choices { prefetch, ..Choices::default() };
+        let plan = plan(&Job { choices, ..Job::training(&model, &sizes) }, &machine(), &Overlap::default());
+        let stage = &plan.stages[0];
+        let gathers =
+            stage.ops.iter().filter(|op| stage.streams[usize::from(op.stream)] == Stream::Messages(Group::Shard, 0));
+        let gathers: Vec<&Op> = gathers.collect();
+        // 34 units, there and back, in four micro batches.
+        assert_eq!(gathers.len(), 34 * 2 * 4);
+        for (at, op) in gathers.iter().enumerate() {
+            let waits = &stage.after[op.after.start as usize..op.after.end as usize];
+            let freed = (at as u64).checked_sub(prefetch + 1).map(|at| gathers[at as usize]);
+            let expected = freed.map(|of| (of.label.micro, of.label.phase, of.label.layer));
+            let label = waits.first().map(|i| &stage.ops[*i as usize].label);
+            assert_eq!(label.map(|l| (l.micro, l.phase, l.layer)), expected, "{prefetch} {at}");
         }
     }
 }

@@ -106,11 +106,10 @@ pub(super) struct Writer<'a> {
     pub(super) shared: &'a mut Shared,
     stage: Stage,
     streams: BTreeMap<Stream, u16>,
-    /// Units in the order of their use: the kernels that used each last.
+    /// The last units in the order of their use, the one in use and those that are gathered ahead: the kernels that used each last.
     units: VecDeque<u32>,
-    /// Units that were used, and units that are gathered ahead.
-    used: u64,
-    prefetch: u64,
+    /// How many these are at most.
+    ahead: usize,
     /// Buckets of gradients, and of parameters that are gathered while the first forward pass runs.
     pub(super) buckets: Buckets,
     /// What the update waits for: the last reduction of gradients in each stream.
@@ -128,8 +127,7 @@ impl<'a> Writer<'a> {
             stage: Stage::default(),
             streams: BTreeMap::new(),
             units: VecDeque::new(),
-            used: 0,
-            prefetch,
+            ahead: usize::try_from(prefetch.saturating_add(1)).unwrap_or(usize::MAX),
             buckets,
             outstanding: BTreeMap::new(),
             last: None,
@@ -282,8 +280,7 @@ impl<'a> Writer<'a> {
             Item::Reduce(bucket) => self.reduce_all(&[bucket], 1, &after),
             Item::Gather(call, label) => {
                 // Of the unit in use and those ahead of it all but this one may be held.
-                let back = usize::try_from(self.prefetch + 1).unwrap_or(usize::MAX);
-                let free = self.units.len().checked_sub(back).and_then(|at| self.units.get(at)).copied();
+                let free = self.units.front().copied().filter(|_| self.units.len() >= self.ahead);
                 let op = self.call(call, 0, free.as_slice(), label);
                 thread.started.push(op);
             }
@@ -296,10 +293,9 @@ impl<'a> Writer<'a> {
                 thread.started.push(op);
             }
             Item::UnitDone => {
-                self.used += 1;
                 self.units.extend(last);
-                if self.units.len() > 64 {
-                    self.units.drain(..32);
+                if self.units.len() > self.ahead {
+                    self.units.pop_front();
                 }
             }
             Item::Uses(ready) => {

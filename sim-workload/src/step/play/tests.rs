@@ -227,15 +227,8 @@ fn copies_of_shards_are_reduced_beside_the_last_backward_pass() {
 #[test]
 fn whatever_the_parallelism_the_books_balance() {
     let overlap = Overlap { tensor: 4, ..Overlap::default() };
-    let none = Overlap {
-        tensor: 1,
-        gradients: false,
-        parameters: false,
-        pipeline: false,
-        context: false,
-        experts: false,
-        prefetch: 0,
-    };
+    let none =
+        Overlap { tensor: 1, gradients: false, parameters: false, pipeline: false, context: false, experts: false };
     let cases = [
         ("llama3.1-8b", SizesSpec { tensor: 2, context: 2, pipeline: 2, ..spec(16, 16) }),
         ("llama3.1-8b", SizesSpec { zero: Zero::Parameters, ..spec(16, 32) }),

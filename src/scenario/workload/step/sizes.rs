@@ -140,14 +140,13 @@ pub(super) fn overlap(asked: &Asked<'_>, out: &mut Diagnostics) -> Option<Overla
         pipeline: view.boolean("pipeline"),
         context: view.boolean("context"),
         experts: view.boolean("experts"),
-        prefetch: view.integer("prefetch")?,
     })
 }
 
 /// Widths of numbers, and choices of a framework; what has no effect with these sizes is warned of.
 pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut Diagnostics) -> (Widths, Choices) {
     let view = &asked.view;
-    let experts = view.table_or_empty("experts");
+    let (experts, overlap) = (view.table_or_empty("experts"), view.table_or_empty("overlap"));
     let payload = |key| if experts.choice(key) == Some("fp8") { Payload::FP8 } else { Payload::BF16 };
     let buckets = match (view.size("bucket_size"), view.choice("buckets")) {
         (Some(size), _) => Buckets::Bytes(size.get()),
@@ -181,6 +180,10 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
             out.push(asked.fault(Code::NoEffect, format!("`{key}` has no effect"), &[key], why));
         }
     }
+    if !sharded && overlap.has("prefetch") {
+        let (what, why) = ("`overlap.prefetch` has no effect", "units of parameters are gathered with ZeRO-3 alone");
+        out.push(asked.fault(Code::NoEffect, what, &["overlap.prefetch"], why));
+    }
     let widths = Widths {
         gradient: if view.choice("gradient") == Some("bf16") { 2 } else { 4 },
         gather: if view.choice("gather") == Some("fp8") { 1 } else { 2 },
@@ -192,6 +195,7 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         buckets,
         scatter_gather: view.boolean("scatter_gather"),
         reshard: view.boolean("reshard"),
+        prefetch: overlap.integer("prefetch").unwrap_or(1),
         accumulate: view.boolean("accumulate"),
         adapters,
         copies: if experts.choice("copies") == Some("rank") { Copies::Rank } else { Copies::Every },
