@@ -290,6 +290,7 @@ impl Machine {
             MatrixLaw::Share(curve) => curve.at(flops.get()),
             MatrixLaw::Tiles(tiles) if pass == Pass::WeightGradient => tiles.share(groups, m, n, k / groups),
             MatrixLaw::Tiles(tiles) => tiles.share(groups, m.div_ceil(groups), n, k),
+            MatrixLaw::Chosen(tiles) if pass == Pass::WeightGradient => tiles.chosen(groups, m, n, k / groups),
             MatrixLaw::Chosen(tiles) => tiles.chosen(groups, m.div_ceil(groups), n, k),
         };
         if each < self.grouped.0 {

@@ -12,7 +12,7 @@
 
 mod simulate;
 
-pub use simulate::{Played, play};
+pub use simulate::{MOST_OCCURRENCES, Played, play};
 
 /// How often something fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +112,12 @@ impl LongRun {
         (share * (1.0 - (late / m).min(1.0))).clamp(0.0, 1.0)
     }
 
+    /// What [`play`] goes through in so many seconds: checkpoints and failures.
+    #[must_use]
+    pub fn occurrences(&self, seconds: f64) -> f64 {
+        seconds / (self.interval + self.checkpoint.pause.max(0.0)) + seconds / self.between
+    }
+
     /// Failures in so many seconds.
     #[must_use]
     pub fn failures(&self, seconds: f64) -> f64 {
@@ -176,6 +182,16 @@ mod tests {
         // Young's is its limit for short pauses.
         assert!((daly(0.001, 1e6) / young(0.001, 1e6) - 1.0).abs() < 1e-3);
         assert_eq!(daly(10.0, 4.0).to_bits(), 4.0f64.to_bits());
+    }
+
+    #[test]
+    fn a_run_of_too_many_checkpoints_or_failures_ends() {
+        let checkpoint = Checkpoint { pause: 0.0, write: 0.0 };
+        for (interval, between) in [(1e-3, 1e9), (0.0, 1e9), (1e3, 1e-7), (1e3, 0.0)] {
+            let run = LongRun { between, checkpoint, interval, restart: 0.0 };
+            let played = play(&run, 1e9, 1);
+            assert!(played.seconds < 1e9 && run.occurrences(played.seconds.max(1e-9)) > 0.0, "{played:?}");
+        }
     }
 
     #[test]

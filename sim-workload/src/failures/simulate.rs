@@ -30,7 +30,10 @@ impl Played {
     }
 }
 
-/// Plays `seconds` of a run. Distances between failures are exponential, from the stream of failures of `seed`; restarts fail too. What is
+/// The most [occurrences](LongRun::occurrences) that a run is played with: some seconds.
+pub const MOST_OCCURRENCES: f64 = 1e8;
+
+/// Plays `seconds` of a run, or as much of it as has about [`MOST_OCCURRENCES`]. Distances between failures are exponential, from the stream of failures of `seed`; restarts fail too. What is
 /// computed at the end lasts.
 #[must_use]
 pub fn play(run: &LongRun, seconds: f64, seed: u64) -> Played {
@@ -41,6 +44,8 @@ pub fn play(run: &LongRun, seconds: f64, seed: u64) -> Played {
     };
     let (pause, late) = (run.checkpoint.pause.max(0.0), (run.checkpoint.write - run.checkpoint.pause).max(0.0));
     let interval = run.interval.max(1e-3);
+    // What callers have not checked ends all the same.
+    let seconds = seconds * (MOST_OCCURRENCES / run.occurrences(seconds)).min(1.0);
     let mut out = Played { seconds, ..Played::default() };
     let (mut now, mut fails) = (0.0, failure());
     // Work since the last checkpoint that counts, and that of it which counts from an instant on.

@@ -176,11 +176,20 @@ impl ModelSpec {
         need("head_dim", self.head_dim != Some(0), "leave it out for hidden / heads");
         need("window", self.window != Some(0), "leave it out for attention without a window");
         need("window_every", self.window_every != Some(0), "1 for all layers");
+        need(
+            "window",
+            self.window.is_some() || self.window_every.is_none(),
+            "`window_every` says which layers have it",
+        );
         match self.experts {
             None => {
                 need("ffn", self.ffn > 0, "a model without experts has a dense FFN");
-                let why = "`expert_ffn`, `top_k` and `dense_layers` are of models with experts";
-                need("experts", self.expert_ffn.is_none() && self.top_k.is_none() && self.dense_layers == 0, why);
+                let stray =
+                    [self.expert_ffn, self.top_k, self.expert_groups, self.top_groups].iter().any(Option::is_some)
+                        || self.dense_layers > 0
+                        || self.shared_experts > 0;
+                let why = "`expert_ffn`, `top_k`, `dense_layers`, `shared_experts`, `expert_groups` and `top_groups` are of models with experts";
+                need("experts", !stray, why);
             }
             Some(experts) => {
                 need("experts", experts > 0, "leave it out for a dense model");

@@ -202,6 +202,13 @@ fn faults_name_the_inequality_and_what_would_do() {
     assert_eq!(faults.len(), 3, "{faults:?}");
     let wide = base.replace("512", "4194304").replace("2048", "4194304").replace("layers = 2", "layers = 16384");
     assert!(matches!(spec(&wide).unwrap_err()[0], ModelFault::TooManyParameters { .. }));
+    // What is of experts or of windows has no effect in a model without them.
+    for key in ["shared_experts = 1", "expert_groups = 4", "top_groups = 2", "top_k = 2", "expert_ffn = 8"] {
+        let faults = spec(&format!("{base}{key}\n")).unwrap_err();
+        assert!(faults[0].to_string().contains("models with experts"), "{key}: {faults:?}");
+    }
+    assert!(spec(&format!("{base}window_every = 2\n")).unwrap_err()[0].to_string().contains("`window`"));
+    assert!(spec(&format!("{base}window_every = 2\nwindow = 64\n")).is_ok());
     assert!(ModelSpec::from_toml("layer = 2").unwrap_err().to_string().contains("unknown field"));
 }
 

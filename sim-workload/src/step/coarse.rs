@@ -58,7 +58,9 @@ pub struct Coarse<'a> {
 fn path_of(fabric: &Fabric, from: DeviceId, to: DeviceId) -> Result<(Path, Route), String> {
     let route = fabric.route(&RouteRequest::auto(from, to)).map_err(|e| e.to_string())?;
     let links = || route.links.iter().map(|link| fabric.link(*link));
-    let rate = links().map(|link| link.rate).min().unwrap_or(Rate::gbyte(1));
+    let name = |device| &fabric.device(device).name;
+    let none = || format!("there is no link between {} and {}", name(from), name(to));
+    let rate = links().map(|link| link.rate).min().ok_or_else(none)?;
     Ok((Path { latency: links().map(|link| link.latency).sum(), rate }, route))
 }
 

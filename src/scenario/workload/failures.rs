@@ -1,7 +1,7 @@
 //! Long runs that fail.
 
 use sim_topology::Fabric;
-use sim_workload::failures::{Checkpoint, LongRun, Rate, daly};
+use sim_workload::failures::{Checkpoint, LongRun, MOST_OCCURRENCES, Rate, daly};
 
 use super::super::keys::FAILURES;
 use super::super::tree::Node;
@@ -48,5 +48,18 @@ pub(super) fn failures(item: &Node, fabric: &Fabric, out: &mut Diagnostics) -> O
     let between = rate.seconds(gpus);
     let interval = seconds("interval").filter(|s| *s > 0.0).unwrap_or_else(|| daly(checkpoint.pause, between).max(1.0));
     let run = LongRun { between, checkpoint, interval, restart: seconds("restart")? };
-    Some(Failures { name: view.text("name").map(str::to_owned), gpus, rate, run, days: view.number("days")? })
+    let days = view.number("days")?;
+    let many = run.occurrences(days * 86_400.0);
+    if many > MOST_OCCURRENCES {
+        let what = format!("about {many:.1e} checkpoints and failures are more than can be played");
+        let fault = Diagnostic::new(Code::OutOfRange, what).at(item.place.clone(), "of this run");
+        let fits = days * MOST_OCCURRENCES / many;
+        out.push(
+            fault.help(format!(
+                "at most {MOST_OCCURRENCES:.0e}: days = {fits:.2}, a longer `interval`, or fewer failures"
+            )),
+        );
+        return None;
+    }
+    Some(Failures { name: view.text("name").map(str::to_owned), gpus, rate, run, days })
 }

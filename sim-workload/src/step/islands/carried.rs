@@ -1,6 +1,7 @@
 //! What links carried: what each form puts on its links does not depend on what else is under way.
 
 use sim_core::engine::{Engine, Limits};
+use sim_core::outcome::StopReason;
 use sim_core::units::Bytes;
 
 use super::Islands;
@@ -23,6 +24,9 @@ impl Islands<'_> {
                     Engine::new(&self.forms.network(&form.classes), self.calls.fabric().mtu(), limits);
                 engine.load(form.program.clone(), sim_core::units::Time::ZERO).map_err(|e| e.to_string())?;
                 let stop = engine.run(|_, _| {});
+                if stop != StopReason::Finished {
+                    return Err(format!("a call alone does not end: {stop:?}"));
+                }
                 *known = Some(engine.finish(stop).links.iter().map(|counted| counted.payload).collect());
             }
             for (link, payload) in of.links.iter().zip(known.iter().flatten()) {
