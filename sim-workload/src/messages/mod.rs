@@ -83,6 +83,8 @@ pub enum Per {
     Boundary,
     /// The same where it arrives.
     Arrival,
+    /// Each layer of multi-token prediction, each micro batch.
+    Prediction,
     /// Each micro batch, or once likewise.
     Micro,
     /// Each step.
@@ -213,6 +215,7 @@ fn times(job: &Job<'_>, stage: u64, message: &Message) -> u64 {
     let each = match message.per {
         Per::Step => 1,
         Per::Micro => met(held().len() as u64),
+        Per::Prediction => job.model.mtp_layers * met(held().len() as u64),
         Per::Layer(kind) => {
             let layers = held().into_iter().map(|s| job.sizes.layers_of_stage(job.model, s));
             let layers: u64 = layers
@@ -228,7 +231,7 @@ fn times(job: &Job<'_>, stage: u64, message: &Message) -> u64 {
             let pipes = job.sizes.schedule.pipes(job.sizes.shape());
             let each = met(pipes.len() as u64);
             // The place that sends nothing that way, or gets nothing.
-            let last = (message.phase == Phase::Forward) == (message.per == Per::Boundary);
+            let last = (message.phase != Phase::Backward) == (message.per == Per::Boundary);
             let here = |pipe: &Vec<(u64, u64)>| {
                 let without = if last { pipe.len() - 1 } else { 0 };
                 pipe.iter().enumerate().filter(|(i, (s, _))| *s == stage && *i != without).count() as u64

@@ -208,6 +208,18 @@ fn dispatch_and_combine() {
 }
 
 #[test]
+fn each_layer_of_multi_token_prediction_has_a_head() {
+    let m = model("deepseek-v3");
+    let spec = SizesSpec { gpus: 64, tensor: 2, expert: 32, global_batch: 128, ..SizesSpec::default() };
+    let sizes = spec.check(m).unwrap();
+    let list = of_stage(&Job::training(m, &sizes), 0);
+    // Four micro batches; the model's own head, and that of one layer ahead.
+    assert_eq!(count(&list, "input of head", ANY), 2 * 2 * 4);
+    assert_eq!((count(&list, "gradient of head", ANY), count(&list, "loss", ANY)), (2 * 4, 2 * 3 * 4));
+    assert_eq!(count(&list, "gradient of embedding", ANY), 4);
+}
+
+#[test]
 fn messages_name_kernels_that_there_are() {
     for (name, fused) in [("llama3-70b", true), ("deepseek-v3", true), ("qwen3-30b-a3b", true), ("gpt-22b", false)] {
         for kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll] {

@@ -12,6 +12,8 @@ use super::{Attention, LayerKind, Model, Norm};
 pub struct LayerParameters {
     /// Projections of attention.
     pub attention: u64,
+    /// Of these those to the latent vectors of MLA, with their norms: whole on each rank of a tensor group.
+    pub latent: u64,
     /// The dense FFN.
     pub ffn: u64,
     /// All routed experts.
@@ -26,6 +28,8 @@ pub struct LayerParameters {
     pub norms: u64,
     /// Biases of the dense matrices.
     pub biases: u64,
+    /// Of these those of matrices in rows, which each rank of a tensor group adds whole.
+    pub row_biases: u64,
 }
 
 impl LayerParameters {
@@ -39,6 +43,15 @@ impl LayerParameters {
     #[must_use]
     pub const fn dense(&self) -> u64 {
         self.attention + self.ffn + self.shared + self.router + self.norms + self.biases
+    }
+
+    /// Those on each rank of a tensor group of `tensor`, without routed experts: matrices are divided, norms, the router, biases of
+    /// matrices in rows and what compresses for MLA are whole (Megatron-LM core/transformer/multi_latent_attention.py, `parallel_mode =
+    /// "duplicated"`).
+    #[must_use]
+    pub const fn dense_of_rank(&self, tensor: u64) -> u64 {
+        let whole = self.latent + self.row_biases + self.router + self.norms;
+        (self.dense() - whole).div_ceil(tensor) + whole
     }
 
     /// Those that take part in the work on a token.
@@ -65,12 +78,28 @@ impl Model {
         }
     }
 
+    /// Of these those that compress to the latent vectors of MLA, with their norms.
+    #[must_use]
+    pub const fn latent_parameters(&self) -> u64 {
+        match self.attention {
+            Attention::Grouped { .. } => 0,
+            Attention::Latent { query_rank, kv_rank, rope_dim, .. } => {
+                let query = match query_rank {
+                    Some(rank) => rank * self.hidden + rank,
+                    None => 0,
+                };
+                query + kv_rank * self.hidden + kv_rank + self.hidden * rope_dim
+            }
+        }
+    }
+
     /// Parameters of a layer of a kind.
     #[must_use]
     pub fn layer_parameters(&self, kind: LayerKind) -> LayerParameters {
         let (h, g) = (self.hidden, self.ffn_matrices());
         let mut out = LayerParameters {
             attention: self.attention_parameters(),
+            latent: self.latent_parameters(),
             norms: match self.norm {
                 Norm::Rms => 2 * h,
                 Norm::Layer => 4 * h,
@@ -82,7 +111,8 @@ impl Model {
                 Attention::Grouped { kv_heads, head_dim } => (self.heads + 2 * kv_heads) * head_dim,
                 Attention::Latent { .. } => 0,
             };
-            out.biases = qkv + h + h + (g - 1) * self.ffn;
+            out.row_biases = 2 * h;
+            out.biases = qkv + out.row_biases + (g - 1) * self.ffn;
         }
         match (kind, self.experts) {
             (LayerKind::Experts, Some(e)) => {

@@ -1,7 +1,7 @@
 //! Parameters on one rank.
 //!
 //! Matrices of attention, dense FFNs and shared experts, embedding and head are divided over t; routed experts over e·te; norms,
-//! routers and the biases of row-parallel matrices are held whole. Of the fullest rank, in the first stage (Megatron-LM
+//! routers, the biases of row-parallel matrices and what compresses for MLA are held whole. Of the fullest rank, in the first stage (Megatron-LM
 //! training/theoretical_memory_usage.py): `[(Pa·L + FFN)/p + V·h]/t + Lm·g·h·fm·E/(p·e·te) + (norms + router)·L/p`.
 
 use super::Sizes;
@@ -28,9 +28,8 @@ impl Local {
     #[must_use]
     pub fn of_layer(model: &Model, sizes: &Sizes, kind: LayerKind) -> Self {
         let layer = model.layer_parameters(kind);
-        let divided = layer.attention + layer.ffn + layer.shared;
         Self {
-            dense: divided.div_ceil(sizes.tensor) + layer.router + layer.norms + layer.biases,
+            dense: layer.dense_of_rank(sizes.tensor),
             experts: layer.experts.div_ceil(sizes.expert * sizes.expert_tensor),
         }
     }

@@ -3,11 +3,13 @@
 use proptest::prelude::*;
 
 use super::groups::{Group, Ranks};
+use super::local::Local;
 use super::order::{Order, OrderFault};
 use super::placement::Placement;
 use super::sizes::{ContextKind, Sizes, SizesSpec, Zero};
 use super::split::Split;
-use crate::model::{Model, Models};
+use crate::model::kernels::Work;
+use crate::model::{LayerKind, Model, ModelSpec, Models};
 
 fn model(name: &str) -> &'static Model {
     &Models::builtin().get(name).unwrap().model
@@ -239,6 +241,36 @@ fn any_spec() -> impl Strategy<Value = SizesSpec> {
         sequence: 9 * 1024,
         ..SizesSpec::default()
     })
+}
+
+#[test]
+fn kernels_multiply_by_the_weights_that_a_rank_holds() {
+    for name in ["llama3-70b", "deepseek-v3"] {
+        let m = model(name);
+        for tensor in [1, 2, 8] {
+            let sizes = SizesSpec { gpus: 8, tensor, global_batch: 8, ..SizesSpec::default() }.check(m).unwrap();
+            let weights = |work: Work| if let Work::Gemm { n, k, .. } = work { n * k } else { 0 };
+            let multiplied: u64 = m.layer_kernels(0, &sizes.share()).iter().map(|kernel| weights(kernel.work)).sum();
+            // Beside them norms: two of the width, and those of MLA's latent vectors.
+            let norms = 2 * m.hidden + if name == "deepseek-v3" { 1536 + 512 } else { 0 };
+            assert_eq!(multiplied + norms, Local::of_layer(m, &sizes, LayerKind::Dense).dense, "{name} over {tensor}");
+        }
+    }
+}
+
+#[test]
+fn biases_of_columns_are_divided() {
+    let dims = ModelSpec { layers: 2, hidden: 64, heads: 8, ffn: 256, vocab: 512, ..ModelSpec::default() };
+    let of = |biases, tensor| {
+        let m = ModelSpec { biases, ..dims.clone() }.check().unwrap();
+        let sizes = SizesSpec { gpus: 8, tensor, global_batch: 8, ..SizesSpec::default() }.check(&m).unwrap();
+        Local::of_layer(&m, &sizes, LayerKind::Dense).dense
+    };
+    let gate = u64::from(dims.gated);
+    for tensor in [1, 4] {
+        // Of Q, K, V and into the FFN; of what comes out of attention and of the FFN each rank adds all.
+        assert_eq!(of(true, tensor) - of(false, tensor), (3 * 64 + (1 + gate) * 256) / tensor + 2 * 64);
+    }
 }
 
 proptest! {

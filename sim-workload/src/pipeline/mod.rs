@@ -136,6 +136,12 @@ pub trait Schedule: Debug + Sync {
         one_chunk(self.name(), chunks)
     }
 
+    /// Whether a stage updates as soon as its own gradients are whole, and what all of them say is checked later, with a step taken back
+    /// if need be: stages then go through steps one after the other, shifted, and none waits for the last.
+    fn validates_later(&self) -> bool {
+        false
+    }
+
     /// The pipes: each a list of (stage, chunk) in the order of the layers. One pipe over all stages, chunk after chunk, unless a
     /// schedule says otherwise.
     fn pipes(&self, shape: Shape) -> Vec<Vec<(u64, u64)>> {

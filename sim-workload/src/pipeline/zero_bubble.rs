@@ -2,6 +2,11 @@
 //!
 //! Stage i is k(p − 1 − i) forwards ahead and defers the gradients by the weights of k·i micro batches, k = 1 in H1 and 2 in H2: each
 //! stage then holds as much, k(p − 1) + 1 micro batches.
+//!
+//! H2 has no bubble only if no stage waits for the others before its update (section 4 of the paper): the norm of gradients and the overflow
+//! flag go from stage to stage, each updates with what has come so far, and the whole is checked in the next step's first forward passes,
+//! with the update taken back if it was wrong. Steps then follow one another stage by stage; a step takes what each stage takes
+//! from its first work to its last.
 
 use sim_core::units::Span;
 
@@ -41,6 +46,10 @@ impl Schedule for ZeroBubble {
         }
         out.extend((micros - lag..micros).map(|i| Slot::Weight(cell(i))));
         out
+    }
+
+    fn validates_later(&self) -> bool {
+        self.depth > 1
     }
 
     /// H1: (p − 1)(F + Bd − min(F, Bd, W)), in the paper (p − 1)(F + Bd − W): a W longer than F or Bd fills no more. H2: none between a stage's first and last work, if F = Bd = W.

@@ -126,13 +126,13 @@ impl<'a> Instance<'a> {
         let (model, shape) = (self.model, self.shape);
         let stage = |number: u64| {
             let layers = shape.layers_of(number, model.layers);
-            let (mut split, mut experts) = (0, 0);
+            let (mut dense, mut experts) = (0, 0);
             for index in layers {
                 let layer = model.layer_parameters(model.kind(index));
-                split += layer.dense();
+                dense += layer.dense_of_rank(shape.tensor);
                 experts += layer.experts;
             }
-            let matrices = split / shape.tensor + experts / (shape.expert * shape.expert_tensor);
+            let matrices = dense + experts / (shape.expert * shape.expert_tensor);
             let mut out = self.numbers.weights.bits().of(matrices).get();
             let outer = Number::Bf16.bits();
             if number == 0 {

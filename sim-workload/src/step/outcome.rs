@@ -18,7 +18,7 @@ pub struct Breakdown {
     pub exposed: BTreeMap<Group, Span>,
     /// The next kernel waited for another stage that had not sent yet, or there was no more work for this stage.
     pub bubble: Span,
-    /// The next kernel waited for a call that another member had not come to yet.
+    /// The next kernel waited for a call that another member had not come to yet, or the rank itself began late.
     pub straggler: Span,
 }
 
@@ -27,6 +27,16 @@ impl Breakdown {
     #[must_use]
     pub fn total(&self) -> Span {
         self.compute + self.optimizer + self.bubble + self.straggler + self.exposed.values().copied().sum()
+    }
+
+    /// Takes out what a rank waited before its first work and after its last beyond what the step takes.
+    pub(super) fn shorten(&mut self, mut by: Span) {
+        let exposed = self.exposed.entry(Group::Pipeline).or_default();
+        for part in [&mut self.bubble, exposed, &mut self.straggler] {
+            let cut = by.min(*part);
+            (*part, by) = (*part - cut, by - cut);
+        }
+        self.exposed.retain(|_, span| *span > Span::ZERO);
     }
 
     /// All exposed messages.
@@ -43,6 +53,8 @@ pub enum PieceKind {
     Compute,
     /// A message of a kind of group.
     Message(Group),
+    /// A rank began late.
+    Late,
 }
 
 /// A piece of the chain of work that the end of the step waited for; each begins where the one before ends.
@@ -58,6 +70,14 @@ pub struct Piece {
     pub from: Time,
     /// To when.
     pub to: Time,
+}
+
+impl Piece {
+    /// What of it is later than `begin`, reckoned from there.
+    pub(super) fn later_than(self, begin: Span) -> Option<Self> {
+        let from = |at: Time| Time::from_ps(at.as_ps().saturating_sub(begin.as_ps()));
+        Some(Self { from: from(self.from), to: from(self.to), ..self }).filter(|piece| piece.to > piece.from)
+    }
 }
 
 /// An operation that ran.
@@ -78,9 +98,9 @@ pub struct Ran {
 /// What a step came to.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// The time of the step.
+    /// The time of the step; where steps are [shifted](super::plan::Plan::shifted), what the longest stage takes.
     pub end: Time,
-    /// When each rank had done its last operation.
+    /// When each rank had done its last operation, from when the first began.
     pub ends: Vec<Time>,
     /// Where each rank's time went, up to the step's end.
     pub ranks: Vec<Breakdown>,

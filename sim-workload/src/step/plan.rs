@@ -106,4 +106,7 @@ pub struct Plan {
     pub calls: Vec<Call>,
     /// The channels between stages.
     pub channels: Vec<Channel>,
+    /// No stage waits for the others at the end of a step: each begins the next one when it has done its own, so that a step takes what
+    /// the longest stage takes from its first work to its last.
+    pub shifted: bool,
 }

@@ -193,6 +193,7 @@ const fn kind_name(kind: PieceKind) -> &'static str {
     match kind {
         PieceKind::Compute => "compute",
         PieceKind::Message(group) => group.name(),
+        PieceKind::Late => "late",
     }
 }
 

@@ -21,7 +21,7 @@ use layer::{Gradients, Passes, Unit};
 use writer::{Item, Items, Shared, Writer};
 
 use super::overlap::Overlap;
-use super::plan::{Call, Channel, Label, Plan};
+use super::plan::{Call, Channel, Label, Plan, Stream, Work};
 use crate::compute::Machine;
 use crate::job::{Job, Mode};
 use crate::messages::{self, Message, Operation, Per, Phase, Place};
@@ -53,10 +53,21 @@ pub fn plan(job: &Job<'_>, machine: &Machine, overlap: &Overlap) -> Plan {
         }
         of_place.push(list);
     }
+    let shifted = job.sizes.schedule.validates_later() && job.sizes.pipeline > 1 && job.mode == Mode::Training;
+    let mut states = Vec::new();
+    for stage in (0..job.sizes.pipeline - 1).filter(|_| shifted) {
+        let mut all = messages::of_stage(job, stage).into_iter().map(|(m, _)| m);
+        let message = all.find(|m| m.per == Per::Boundary && m.phase == Phase::Update);
+        states.extend(message.map(|message| {
+            let call = shared.call(call_of(&message));
+            shared.channels.push(Channel { from: stage as u32, to: stage as u32 + 1, call });
+            shared.channels.len() as u32 - 1
+        }));
+    }
     let passes = Passes::new(job, machine, overlap);
-    let maker = Maker { job, overlap, passes, pipes: &pipes, channels: &of_place };
+    let maker = Maker { job, overlap, passes, pipes: &pipes, channels: &of_place, states };
     let stages = (0..job.sizes.pipeline).map(|stage| maker.stage(stage, machine, &mut shared)).collect();
-    Plan { stages, calls: shared.calls, channels: shared.channels }
+    Plan { stages, calls: shared.calls, channels: shared.channels, shifted }
 }
 
 /// What all stages are written with.
@@ -67,6 +78,8 @@ struct Maker<'a> {
     pipes: &'a [Vec<(u64, u64)>],
     /// For each place of each pipe the channels on which it sends forward and backward.
     channels: &'a [Vec<(Option<u32>, Option<u32>)>],
+    /// Where each stage passes on what its gradients say, if the update waits for no more than those before it.
+    states: Vec<u32>,
 }
 
 /// A chunk of a stage: a place of a pipe.
@@ -98,16 +111,23 @@ enum UnitKind {
 /// The messages of a stage by what they are of.
 struct StageMessages {
     all: Vec<(Message, u64)>,
-    dense: Vec<Message>,
-    experts: Vec<Message>,
+    /// Of a layer by its kind: of the model, and of multi-token prediction.
+    dense: [Vec<Message>; 2],
+    experts: [Vec<Message>; 2],
     micro: Vec<Message>,
 }
 
 impl StageMessages {
     fn new(all: Vec<(Message, u64)>) -> Self {
         let of = |kind: LayerKind| {
-            let layer = |m: &&(Message, u64)| matches!(m.0.per, Per::Layer(k) if k.is_none_or(|k| k == kind));
-            all.iter().filter(layer).map(|(m, _)| *m).collect()
+            [false, true].map(|prediction| {
+                let layer = |m: &&(Message, u64)| match m.0.per {
+                    Per::Layer(of) => of.is_none_or(|of| of == kind),
+                    Per::Prediction => prediction,
+                    _ => false,
+                };
+                all.iter().filter(layer).map(|(m, _)| *m).collect()
+            })
         };
         let (dense, experts) = (of(LayerKind::Dense), of(LayerKind::Experts));
         let micro = all.iter().filter(|m| m.0.per == Per::Micro).map(|(m, _)| *m).collect();
@@ -116,8 +136,10 @@ impl StageMessages {
 
     fn of(&self, kind: UnitKind) -> &[Message] {
         match kind {
-            UnitKind::Layer(LayerKind::Dense) | UnitKind::Prediction(LayerKind::Dense) => &self.dense,
-            UnitKind::Layer(LayerKind::Experts) | UnitKind::Prediction(LayerKind::Experts) => &self.experts,
+            UnitKind::Layer(LayerKind::Dense) => &self.dense[0],
+            UnitKind::Layer(LayerKind::Experts) => &self.experts[0],
+            UnitKind::Prediction(LayerKind::Dense) => &self.dense[1],
+            UnitKind::Prediction(LayerKind::Experts) => &self.experts[1],
             UnitKind::Embedding | UnitKind::Head => &self.micro,
         }
     }
@@ -141,12 +163,13 @@ impl Maker<'_> {
         let of_stage = StageMessages::new(messages::of_stage(job, stage));
         let rounds = messages::rounds(job, stage);
         let buckets = Buckets::new(job, &of_stage.all, rounds, !self.overlap.gradients);
-        let mut writer = Writer::new(shared, job.choices.prefetch, buckets);
+        let mut writer = Writer::new(shared, job, buckets);
         let hidden = self.overlap.parameters && job.mode == Mode::Training;
         if hidden {
-            for (call, label) in Buckets::gathers(&of_stage.all) {
-                let op = writer.call(call, 0, &[], label);
-                writer.buckets.gathers_by(op, call.group, call.bytes, job.widths.gather);
+            writer.gathers = Buckets::gathers(&of_stage.all);
+            // A stage may be in the step before until it gets something to do.
+            if stage == 0 || self.states.is_empty() {
+                writer.gather(&[]);
             }
         }
         let mut slots = job.sizes.schedule.slots(job.sizes.shape(), stage);
@@ -261,6 +284,9 @@ impl Maker<'_> {
     fn forward(&self, chunk: &Chunk<'_>, cell: Cell, first: bool) -> Items {
         let mut items = Items::default();
         self.arrives(&mut items, chunk, chunk.from, Phase::Forward, cell);
+        if first {
+            items.push(Item::Updated);
+        }
         for unit in &chunk.units {
             self.gather(&mut items, chunk, unit, Phase::Forward, cell);
             if first {
@@ -373,7 +399,7 @@ impl Maker<'_> {
         let last: Vec<u32> = writer.last().into_iter().collect();
         writer.reduce_all(&rest, 0, &last);
         let mut after = writer.outstanding();
-        let of = |m: &&(Message, u64)| m.0.phase == Phase::Update;
+        let of = |m: &&(Message, u64)| m.0.phase == Phase::Update && m.0.per == Per::Step;
         let (tied, norms): (Vec<&(Message, u64)>, Vec<_>) =
             all.iter().filter(of).partition(|m| m.0.group == Group::Ends);
         for (message, count) in tied.into_iter().chain(norms) {
@@ -388,6 +414,15 @@ impl Maker<'_> {
         } else {
             trained.dense.div_ceil(job.sizes.shard) + trained.experts.div_ceil(job.sizes.expert_data())
         };
+        let before = stage.checked_sub(1).and_then(|before| self.states.get(before as usize));
+        after.extend(before.map(|channel| {
+            let label = step_label("norm and flag so far", Phase::Update);
+            writer.op(Stream::Receive(*channel), Work::Receive(*channel), &[], label)
+        }));
+        if let Some(channel) = self.states.get(stage as usize) {
+            let label = step_label("norm and flag so far", Phase::Update);
+            writer.op(Stream::Send(*channel), Work::Send(*channel), &after, label);
+        }
         let span = machine.update(updated, &job.widths);
         let op = writer.kernels(span, &after, step_label("optimizer", Phase::Update));
         if !self.overlap.parameters {

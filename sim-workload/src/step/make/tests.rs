@@ -120,6 +120,8 @@ fn plans_hold_all_messages_and_all_kernels() {
         check("llama3.1-8b", &SizesSpec { zero: Zero::Replicated, ..base.clone() }, &overlap);
         check("llama3.1-8b", &SizesSpec { zero: Zero::Optimizer, shard: Some(8), ..base.clone() }, &overlap);
         check("qwen3-30b-a3b", &SizesSpec { tensor: 2, expert: 8, pipeline: 2, ..base.clone() }, &overlap);
+        let split = Split::Given(vec![31, 30]);
+        check("deepseek-v3", &SizesSpec { tensor: 2, expert: 16, pipeline: 2, split, ..base.clone() }, &overlap);
         for schedule in ["gpipe", "1f1b", "zb-h1", "zb-h2", "dualpipe"] {
             let schedule = Some(schedule.to_owned());
             check("llama3.1-8b", &SizesSpec { tensor: 2, pipeline: 4, schedule, ..base.clone() }, &overlap);

@@ -6,6 +6,7 @@ use sim_core::units::Span;
 
 use super::super::plan::{Call, Channel, Label, Op, Stage, Stream, Work};
 use super::gradients::{Bucket, Buckets, Ready};
+use crate::job::Job;
 use crate::messages::Phase;
 use crate::parallel::Group;
 
@@ -28,6 +29,8 @@ pub(super) enum Item {
     Wait(usize),
     /// A unit has been used.
     UnitDone,
+    /// What the step before has updated is gathered, if it has not begun.
+    Updated,
     /// Kernels that follow use these parameters for the first time in the step.
     Uses(Ready),
     /// Gradients of so many parameters are whole.
@@ -112,6 +115,9 @@ pub(super) struct Writer<'a> {
     ahead: usize,
     /// Buckets of gradients, and of parameters that are gathered while the first forward pass runs.
     pub(super) buckets: Buckets,
+    /// Gathers of parameters that the step before has updated which have not begun, and the bytes of one.
+    pub(super) gathers: Vec<(Call, Label)>,
+    width: u64,
     /// What the update waits for: the last reduction of gradients in each stream.
     outstanding: BTreeMap<(Group, u8), u32>,
     /// The last kernels of all.
@@ -121,14 +127,16 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(shared: &'a mut Shared, prefetch: u64, buckets: Buckets) -> Self {
+    pub(super) fn new(shared: &'a mut Shared, job: &Job<'_>, buckets: Buckets) -> Self {
         Self {
             shared,
             stage: Stage::default(),
             streams: BTreeMap::new(),
             units: VecDeque::new(),
-            ahead: usize::try_from(prefetch.saturating_add(1)).unwrap_or(usize::MAX),
+            ahead: usize::try_from(job.choices.prefetch.saturating_add(1)).unwrap_or(usize::MAX),
             buckets,
+            gathers: Vec::new(),
+            width: job.widths.gather,
             outstanding: BTreeMap::new(),
             last: None,
             held: Vec::new(),
@@ -184,6 +192,14 @@ impl<'a> Writer<'a> {
             if self.buckets.late {
                 self.held.extend(done);
             }
+        }
+    }
+
+    /// Gathers what the step before has updated.
+    pub(super) fn gather(&mut self, after: &[u32]) {
+        for (call, label) in core::mem::take(&mut self.gathers) {
+            let op = self.call(call, 0, after, label);
+            self.buckets.gathers_by(op, call.group, call.bytes, self.width);
         }
     }
 
@@ -298,6 +314,7 @@ impl<'a> Writer<'a> {
                     self.units.pop_front();
                 }
             }
+            Item::Updated => self.gather(&after),
             Item::Uses(ready) => {
                 let waits = self.buckets.gathered(ready);
                 thread.waits.extend(waits);

@@ -15,7 +15,8 @@ impl Player<'_> {
     #[must_use]
     pub fn next_kernel(&mut self) -> Option<Time> {
         while let Some(Reverse((at, rank))) = self.timers.peek().copied() {
-            if self.ranks[rank as usize].running.is_some_and(|r| r.ends == at) {
+            let state = &self.ranks[rank as usize];
+            if state.begins == Some(at) || state.running.is_some_and(|r| r.ends == at) {
                 return Some(at);
             }
             self.timers.pop();
@@ -28,6 +29,13 @@ impl Player<'_> {
         self.now = at;
         while self.next_kernel() == Some(at) {
             let Some(Reverse((_, rank))) = self.timers.pop() else { break };
+            if self.ranks[rank as usize].begins.take().is_some() {
+                self.books.waits(rank, at.since(Time::ZERO), false);
+                self.books.accounted(rank, at);
+                self.begin_rank(rank);
+                self.settle();
+                continue;
+            }
             let Some(running) = self.ranks[rank as usize].running.take() else { continue };
             self.books.kernel(rank, running.began, at, self.label(rank, running.op));
             self.end(rank, running.op, running.binding, [running.began, running.began, at], NONE);
@@ -36,11 +44,10 @@ impl Player<'_> {
     }
 
     pub(super) fn compute(&mut self, rank: u32, op: u32, binding: u32, span: Span) {
-        let mut span = match self.factors.get_mut(rank as usize) {
+        let span = match self.factors.get_mut(rank as usize) {
             Some(factor) => factor(span),
             None => span,
         };
-        span += core::mem::take(&mut self.late[rank as usize]);
         self.attribute(rank, binding);
         let lost = self.lost(rank);
         let ends = self.now + stretched(span, lost);

@@ -1,7 +1,8 @@
 //! Playing a plan: every rank goes through its streams; calls begin when all members have come to them.
 //!
 //! A call begins when its last member has come to it (kernels of the library that came before wait for their peers; what they could
-//! send into buffers before that, at most a chunk or two, is not counted). A kernel beside which messages of its rank are under way is
+//! send into buffers before that, at most a chunk or two, is not counted). A message to another stage begins when it is sent: its receiver, which
+//! frameworks post ahead, need not have come to it, and any number may wait there. A kernel beside which messages of its rank are under way is
 //! slower by the part of the GPU that they take.
 
 mod account;
@@ -84,6 +85,8 @@ struct Running {
 #[derive(Debug, Default)]
 struct Rank {
     stage: u32,
+    /// When it begins, if it is late and has not begun.
+    begins: Option<Time>,
     /// What each operation still waits for.
     waits: Vec<u16>,
     running: Option<Running>,
@@ -145,7 +148,6 @@ pub struct Player<'a> {
     books: Books,
     watched: Vec<bool>,
     factors: Vec<Box<dyn FnMut(Span) -> Span + Send>>,
-    late: Vec<Span>,
     ready: Vec<(u32, u32, u32)>,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
     starts: Vec<Start>,
@@ -156,6 +158,8 @@ pub struct Player<'a> {
     /// Ranks that have not done all.
     busy: u32,
     ends: Vec<Time>,
+    /// When each rank had something to do, beside waiting for a message.
+    began: Vec<Option<Time>>,
 }
 
 /// Streams of a kind of group.
@@ -187,12 +191,6 @@ impl<'a> Player<'a> {
                 *w = true;
             }
         }
-        let mut late = vec![Span::ZERO; n];
-        for (rank, span) in &options.late {
-            if let Some(l) = late.get_mut(*rank as usize) {
-                *l = *span;
-            }
-        }
         let busy = stages.iter().filter(|s| !tables[**s as usize].waits.is_empty()).count() as u32;
         let open = meetings.communicators.iter().map(|_| Default::default()).collect();
         Self {
@@ -210,7 +208,6 @@ impl<'a> Player<'a> {
             books: Books::new(n),
             watched,
             factors: kernels::factors(options, n),
-            late,
             ready: Vec::new(),
             timers: BinaryHeap::new(),
             starts: Vec::new(),
@@ -220,6 +217,7 @@ impl<'a> Player<'a> {
             operations: 0,
             busy,
             ends: vec![Time::ZERO; n],
+            began: vec![None; n],
         }
     }
 
@@ -237,14 +235,25 @@ impl<'a> Player<'a> {
 
     /// Begins.
     pub fn begin(&mut self) {
-        for rank in 0..self.ranks.len() as u32 {
-            let stage = self.ranks[rank as usize].stage as usize;
-            for i in 0..self.tables[stage].first.len() {
-                self.ready.push((rank, self.tables[stage].first[i], NONE));
+        for (rank, late) in &self.options.late {
+            if let Some(state) = self.ranks.get_mut(*rank as usize).filter(|_| *late > Span::ZERO) {
+                let at = Time::ZERO + *late;
+                state.begins = Some(at);
+                self.timers.push(Reverse((at, *rank)));
             }
         }
-        self.ready.reverse();
+        for rank in (0..self.ranks.len() as u32).rev() {
+            if self.ranks[rank as usize].begins.is_none() {
+                self.begin_rank(rank);
+            }
+        }
         self.settle();
+    }
+
+    /// A rank begins with what waits for nothing.
+    fn begin_rank(&mut self, rank: u32) {
+        let first = &self.tables[self.ranks[rank as usize].stage as usize].first;
+        self.ready.extend(first.iter().rev().map(|op| (rank, *op, NONE)));
     }
 
     /// What begins now, sorted.
@@ -270,6 +279,9 @@ impl<'a> Player<'a> {
         let plan = self.plan;
         let stage = &plan.stages[self.ranks[rank as usize].stage as usize];
         let (work, stream) = (stage.ops[op as usize].work, usize::from(stage.ops[op as usize].stream));
+        if !matches!(work, Work::Receive(_)) {
+            self.began[rank as usize].get_or_insert(self.now);
+        }
         match work {
             Work::Compute(span) => self.compute(rank, op, binding, span),
             Work::Call(call) => {
@@ -361,7 +373,7 @@ impl<'a> Player<'a> {
             let first = format!("{} ({:?})", label.what, label.phase);
             return Err(PlayError::Stuck { waiting, first, rank: rank as u32 });
         }
-        let end = self.ends.iter().copied().max().unwrap_or_default();
+        let last = self.ends.iter().copied().max().unwrap_or_default();
         let mut path = Vec::new();
         let mut at = self.last;
         while let Some(node) = self.chains.get(at) {
@@ -379,9 +391,21 @@ impl<'a> Player<'a> {
             }
             at = node.before;
         }
+        // What is first waited for nothing but a rank that was late.
+        if let Some(first) = path.last().filter(|piece: &&Piece| piece.from > Time::ZERO).copied() {
+            path.push(Piece { kind: PieceKind::Late, from: Time::ZERO, to: first.from, ..first });
+        }
         path.reverse();
         let tails: Vec<_> = (0..self.ranks.len()).map(|r| self.tail(r as u32)).collect();
-        let ranks: Vec<Breakdown> = self.books.close(end, &self.ends, &tails, self.plan.stages.len() > 1);
+        let mut ranks: Vec<Breakdown> = self.books.close(last, &self.ends, &tails, self.plan.stages.len() > 1);
+        let mut end = last;
+        if self.plan.shifted {
+            let spans = self.ends.iter().zip(&self.began).map(|(end, began)| end.since(began.unwrap_or(*end)));
+            end = Time::ZERO + spans.max().unwrap_or_default();
+            let before = last.since(end);
+            ranks.iter_mut().for_each(|rank| rank.shorten(before));
+            path = path.into_iter().filter_map(|piece| piece.later_than(before)).collect();
+        }
         Ok(Outcome { end, ends: self.ends, ranks, path, ran: self.ran, operations: self.operations })
     }
 

@@ -6,7 +6,7 @@ use sim_core::units::{Bytes, Rate, Span, Time};
 
 use super::super::carrier::{Carrier, CarryError, End, Start};
 use super::super::make;
-use super::super::outcome::Outcome;
+use super::super::outcome::{Outcome, PieceKind};
 use super::super::overlap::Overlap;
 use super::super::plan::Plan;
 use super::{Options, Player, play};
@@ -121,11 +121,39 @@ fn bubbles_are_those_of_the_schedules() {
         let outcome = run(&case, &Options::default(), Span::ZERO, None);
         let update = outcome.ranks.iter().map(|r| r.optimizer).max().unwrap();
         let ours = outcome.end.since(Time::ZERO) - update;
-        let theirs = told.end().since(Time::ZERO);
-        // Slots of DualPipe that are done at once are worked out together, chunks of unequal stages in another order.
-        let slack = if schedule == "dualpipe" { 0.05 } else { 1e-9 };
+        let shifted = schedule == "zb-h2";
+        let theirs = match shifted {
+            true => (0..4).map(|stage| told.work(stage) + told.idle_within(stage)).max().unwrap(),
+            false => told.end().since(Time::ZERO),
+        };
+        // Slots of DualPipe that are done at once are worked out together, chunks of unequal stages in another order; the stage with most
+        // work need not be that with most parameters.
+        let slack = if schedule == "dualpipe" || shifted { 0.05 } else { 1e-9 };
         assert!((ours.as_secs() / theirs.as_secs() - 1.0).abs() < slack, "{schedule}: {ours} {theirs}");
-        assert!(outcome.ranks.iter().all(|r| r.bubble > Span::ZERO), "{schedule}");
+        assert!(outcome.ranks.iter().all(|r| r.bubble > Span::ZERO || shifted), "{schedule}");
+    }
+}
+
+#[test]
+fn stages_that_wait_for_nobody_at_the_end_save_the_bubble() {
+    let model = Models::builtin().get("llama3.1-8b").unwrap().model.clone();
+    let play = |schedule: &str, parameters| {
+        let schedule = Some(schedule.to_owned());
+        let spec = SizesSpec { pipeline: 8, tensor: 2, schedule, ..spec(32, 64) };
+        let case = case("llama3.1-8b", &spec, &Overlap { parameters, ..Overlap::default() });
+        let outcome = run(&case, &Options::default(), Span::from_us(5), Some(Rate::gbyte(400)));
+        (outcome, case)
+    };
+    for parameters in [true, false] {
+        let ((first, _), (second, case)) = (play("zb-h1", parameters), play("zb-h2", parameters));
+        // Seven stages begin by as many forward passes later.
+        let job = Job::training(&model, &case.sizes);
+        let forward = machine().chunk(&job, 3, 0).forward * 7;
+        let saved = (first.end.since(second.end)).as_secs() / forward.as_secs();
+        assert!(saved > 0.5 && saved < 2.0, "{saved}");
+        // Later than the step's end: by as much as the last stage began later.
+        let last = second.ends.iter().copied().max().unwrap();
+        assert!(last.since(second.end) > forward, "{last} {}", second.end);
     }
 }
 
@@ -148,7 +176,17 @@ fn messages_of_tensor_parallelism_stand_between_kernels() {
 
 #[test]
 fn a_late_rank_holds_up_everyone_by_as_much() {
-    // Where parameters are gathered in the first forward pass, the wait for them hides a part of the delay.
+    // Also where its first work is to gather what messages of others don't wait for.
+    let units = SizesSpec { zero: Zero::Parameters, ..spec(8, 8) };
+    let case_of_units = case("llama3.1-8b", &units, &Overlap::default());
+    let slowdown = Some(Slowdown { scale_up: 100_000, scale_out: 20_000 });
+    let of_units = |late: Vec<(u32, Span)>| {
+        let options = Options { late, slowdown, ..Options::default() };
+        run(&case_of_units, &options, Span::from_us(5), Some(Rate::gbyte(400)))
+    };
+    let (well, held) = (of_units(Vec::new()), of_units(vec![(5, Span::from_us(3000))]));
+    assert_eq!(held.end.since(well.end), Span::from_us(3000));
+    assert_eq!(held.ranks[5].compute, well.ranks[5].compute);
     let overlap = Overlap { parameters: false, ..Overlap::default() };
     let case = case("llama3.1-8b", &SizesSpec { tensor: 4, ..spec(8, 8) }, &overlap);
     let well = run(&case, &Options::default(), Span::from_us(5), Some(Rate::gbyte(400)));
@@ -156,10 +194,11 @@ fn a_late_rank_holds_up_everyone_by_as_much() {
     let options = Options { late: vec![(5, late)], ..Options::default() };
     let held = run(&case, &options, Span::from_us(5), Some(Rate::gbyte(400)));
     assert_eq!(held.end.since(well.end), late);
-    // Its peers wait for it; it waits least.
-    let waits: Vec<Span> = held.ranks.iter().map(|r| r.straggler).collect();
-    let least = (0..waits.len()).min_by_key(|r| waits[*r]).unwrap();
-    assert_eq!(least, 5, "{waits:?}");
+    // Its peers wait for it, it for itself; nobody computes longer.
+    assert!((4..8).all(|rank| held.ranks[rank].straggler >= late), "{:?}", held.ranks);
+    assert!(held.ranks.iter().zip(&well.ranks).all(|(held, well)| held.compute == well.compute));
+    let first = held.path[0];
+    assert_eq!((first.rank, first.kind, first.to), (5, PieceKind::Late, Time::ZERO + late));
     let slow = run(&case, &Options { slow: vec![(3, 1.1)], ..Options::default() }, Span::ZERO, None);
     let quick = run(&case, &Options::default(), Span::ZERO, None);
     let ratio = (slow.end.since(Time::ZERO) - slow.ranks[3].optimizer).as_secs()
