@@ -259,7 +259,8 @@ fn checked(
     out.sort();
     match built {
         Some(Built { scenario, fabric, packets, catalogue }) if !out.has_errors() => {
-            Ok(Loaded { scenario, fabric, packets, catalogue, designs, hash: hash::of(table), diagnostics: out })
+            let hash = hash::with_files(hash::of(table), out.sources.data());
+            Ok(Loaded { scenario, fabric, packets, catalogue, designs, hash, diagnostics: out })
         }
         _ => Err(out),
     }

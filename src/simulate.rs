@@ -11,6 +11,7 @@ mod causes;
 mod check;
 mod classes;
 mod congested;
+mod error;
 mod explain;
 pub(crate) mod healthy;
 mod idle;
@@ -24,6 +25,7 @@ pub mod seeds;
 mod staged;
 mod stalled;
 mod step;
+mod sum;
 mod sweep;
 mod together;
 mod transfers;
@@ -32,28 +34,26 @@ mod variables;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use sim_collectives::step_graph::ExecuteError;
 use sim_collectives::timing::{LinkKind, Timing};
-use sim_collectives::{Machine, MachineError, PlanError, Software};
+use sim_collectives::{Machine, Software};
 use sim_core::engine;
 use sim_core::network::Network;
-use sim_core::outcome::{Outcome, StopReason};
-use sim_core::random::mix;
-use sim_core::units::{Span, Time};
-use sim_report::result::{CollectiveResult, EngineResult, RunResults, TransferResult};
+use sim_core::outcome::StopReason;
+use sim_core::units::Time;
+use sim_report::result::{RunResults, TransferResult};
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Collective, Loaded, Workload};
 pub use best::Best;
+pub use error::RunError;
 pub use interval::{Ranged, form_class, predict_ranged, reach};
 pub use links::Carried;
-use links::Totals;
 pub use local::local_copy;
 pub use observed::Recorded;
 pub(crate) use profile::asked;
 pub use step::PlayedStep;
+use sum::Sum;
 pub use sweep::{Predicted, played, predict, predict_with};
 
 /// What is said about the choice at each size.
@@ -126,49 +126,6 @@ pub struct Report {
     pub stopped: Option<StopReason>,
     /// What is known about where it stopped.
     pub stopped_at: String,
-}
-
-/// Why a scenario can't be played.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// There is no such communicator.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// An operation of a log that is not modelled.
-    #[error("`{0}` is not modelled yet")]
-    NotModelled(String),
-    /// An operation can't be run.
-    #[error("{what}: {source}")]
-    Unable {
-        /// The operation and its size, or the transfers.
-        what: String,
-        /// Why.
-        source: ExecuteError,
-    },
-    /// Inference can't be served so.
-    #[error("{what}: {why}")]
-    Inference {
-        /// The workload.
-        what: String,
-        /// Why.
-        why: String,
-    },
-    /// A step can't be played.
-    #[error("{what}: {why}")]
-    Step {
-        /// The step.
-        what: String,
-        /// Why.
-        why: String,
-    },
-    /// The books of the engine don't balance, which is a fault of the program.
-    #[error("{what}: {faults}")]
-    Invariant {
-        /// What was played.
-        what: String,
-        /// The invariants that do not hold.
-        faults: String,
-    },
 }
 
 impl Loaded {
@@ -380,194 +337,5 @@ impl World<'_> {
     /// So many simulations more than were known of.
     fn more(&self, simulations: usize) {
         self.all.fetch_add(simulations, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
-/// What the simulations of a run come to, in order.
-struct Sum {
-    results: RunResults,
-    ranks: Vec<u32>,
-    totals: Totals,
-    packets: transport::Sums,
-    transfers: Vec<TransferResult>,
-    steps: Vec<PlayedStep>,
-    slowest_us: Vec<f64>,
-    median_us: Vec<f64>,
-    wall: Duration,
-    simulated: Span,
-    fingerprint: u64,
-    headline: String,
-    /// The row of the headline and its stragglers, if it has any.
-    stragglers: Option<(usize, String)>,
-    headline_us: f64,
-    stopped: Option<StopReason>,
-    stopped_at: String,
-}
-
-impl Sum {
-    fn new(loaded: &Loaded, all: bool) -> Self {
-        Self {
-            results: RunResults::default(),
-            ranks: Vec::new(),
-            totals: Totals::new(loaded.fabric.links().len()),
-            packets: transport::Sums::new(loaded, all),
-            transfers: Vec::new(),
-            steps: Vec::new(),
-            slowest_us: Vec::new(),
-            median_us: Vec::new(),
-            wall: Duration::ZERO,
-            simulated: Span::ZERO,
-            fingerprint: 0,
-            headline: String::new(),
-            stragglers: None,
-            headline_us: 0.0,
-            stopped: None,
-            stopped_at: String::new(),
-        }
-    }
-
-    /// Adds what one simulation, called `what`, measured, whose work began at `began`; false if it stopped early.
-    fn add(
-        &mut self,
-        what: &str,
-        loaded: &Loaded,
-        outcome: &Outcome,
-        began: Time,
-        wall: Duration,
-    ) -> Result<bool, RunError> {
-        sound(what, outcome)?;
-        self.totals.add(outcome, began);
-        self.packets.add(what, loaded, outcome, began);
-        let engine = &mut self.results.engine;
-        engine.events += outcome.engine.events;
-        engine.segment_hops += outcome.engine.segment_hops;
-        let (ahead, repeated) = (&mut engine.fast_forwarded, outcome.repeated);
-        ahead.periods += repeated.periods;
-        ahead.events += repeated.events;
-        ahead.segment_hops += repeated.segment_hops;
-        engine.peak_pending = engine.peak_pending.max(outcome.peak_pending);
-        self.wall += wall;
-        self.simulated += outcome.ended.since(Time::ZERO);
-        self.fingerprint = mix(self.fingerprint ^ outcome.fingerprint);
-        if outcome.reason != StopReason::Finished {
-            let circle = match self.packets.deadlock() {
-                [] => String::new(),
-                links => format!(": {} wait for each other", links.join(", ")),
-            };
-            let why = match (&outcome.net, outcome.reason) {
-                (Some(net), StopReason::NoProgress) => stalled::why(loaded, net, outcome.ended),
-                (Some(net), StopReason::GaveUp) => stalled::who(loaded, net),
-                _ => String::new(),
-            };
-            let after = outcome.ended.since(Time::ZERO);
-            self.stop(outcome.reason, format!("{what}, after {after} of simulated time{circle}{why}"));
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    fn stop(&mut self, reason: StopReason, at: String) {
-        if self.stopped.is_none() {
-            self.stopped = Some(reason);
-            self.stopped_at = at;
-        }
-    }
-
-    /// Adds the timing parameters that predictions on this communicator asked for, in order of name.
-    fn parameters(&mut self, machine: &Machine<'_>) {
-        let list = &mut self.results.parameters;
-        for p in profile::asked(&machine.timing) {
-            if !list.iter().any(|known| known.name == p.name) {
-                list.push(p);
-            }
-        }
-        list.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-
-    fn collective(&mut self, row: CollectiveResult, ranks: u32) {
-        self.results.collectives.push(row);
-        self.ranks.push(ranks);
-    }
-
-    fn report(mut self, loaded: &Loaded, options: &Options<'_>) -> Report {
-        let fabric = &loaded.fabric;
-        let (links, carried) = (self.totals.results(fabric, &self.packets), self.totals.carried());
-        let all_links = if options.keep_all { links.clone() } else { Vec::new() };
-        self.results.set_links(links);
-        let all_transfers = if options.keep_all { self.transfers.clone() } else { Vec::new() };
-        self.results.set_transfers(self.transfers);
-        self.results.series = self.packets.recorder.series();
-        self.results.transport = loaded.packets.as_ref().map(|packets| self.packets.result(packets, &loaded.fabric));
-        // This takes the flows.
-        let recorded = if options.keep_all { self.packets.recorder.recorded(fabric) } else { Recorded::default() };
-        let reason = self.stopped.unwrap_or(StopReason::Finished);
-        self.results.engine = EngineResult {
-            wall_s: self.wall.as_secs_f64(),
-            simulated_us: Some(self.simulated.as_us()),
-            stopped: Some(reason_name(reason).to_owned()),
-            fingerprint: Some(format!("{:016x}", self.fingerprint)),
-            ..self.results.engine
-        };
-        Report {
-            headline: self.headline,
-            headline_us: self.headline_us,
-            findings: Vec::new(),
-            carried,
-            results: self.results,
-            slowest_us: self.slowest_us,
-            median_us: self.median_us,
-            all_transfers,
-            all_links,
-            steps: self.steps,
-            recorded,
-            ranks: self.ranks,
-            stopped: self.stopped,
-            stopped_at: self.stopped_at,
-        }
-    }
-}
-
-/// The engine's own books must balance, whatever was played.
-fn sound(what: &str, outcome: &Outcome) -> Result<(), RunError> {
-    if outcome.faults.is_empty() {
-        return Ok(());
-    }
-    let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
-    Err(RunError::Invariant { what: what.to_owned(), faults: faults.join("; ") })
-}
-
-/// The word for a reason in results.
-const fn reason_name(reason: StopReason) -> &'static str {
-    match reason {
-        StopReason::Finished => "finished",
-        StopReason::Deadlock => "deadlock",
-        StopReason::EventLimit => "event_limit",
-        StopReason::TimeLimit => "time_limit",
-        StopReason::Interrupted => "interrupted",
-        StopReason::GaveUp => "gave_up",
-        StopReason::NoProgress => "no_progress",
-    }
-}
-
-impl RunError {
-    fn unable(what: impl Into<String>) -> impl FnOnce(ExecuteError) -> Self {
-        let what = what.into();
-        move |source| Self::Unable { what, source }
-    }
-
-    /// Whether the cause is what was asked for, rather than the size of it or a fault of the program.
-    #[must_use]
-    pub fn is_request(&self) -> bool {
-        match self {
-            Self::Machine(_) | Self::NotModelled(_) | Self::Step { .. } => true,
-            Self::Unable { source, .. } => {
-                matches!(
-                    source,
-                    ExecuteError::Plan(PlanError::NoCandidate(_) | PlanError::Unable { .. } | PlanError::Route(_))
-                )
-            }
-            Self::Inference { .. } => true,
-            Self::Invariant { .. } => false,
-        }
     }
 }

@@ -189,7 +189,13 @@ impl Sweep {
                         fault.help("a sweep plays the workloads of its scenario at every point"),
                     ));
                 }
-                Ok(loaded) => return Ok(loaded),
+                Ok(loaded) => {
+                    let refused = loaded.refused();
+                    if !refused.has_errors() {
+                        return Ok(loaded);
+                    }
+                    first = first.or(Some(refused));
+                }
                 Err(faults) => first = first.or(Some(faults)),
             }
         }

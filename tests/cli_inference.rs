@@ -123,3 +123,39 @@ fn what_cannot_be_says_what_could() {
         "system = \"hgx-h100\"\n[[workload]]\nkind = \"kv-transfer\"\nmodel = \"qwen3-8b\"\ntp = 8\ntokens = 100\n";
     run_fails(kv, &["8 ranks from GPU 8 on, and there are 8"]);
 }
+
+#[test]
+fn a_check_shows_what_inference_is_made_of_and_refuses_what_a_run_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |keys: &str, args: &[&str]| {
+        fs::write(dir.path().join("s.toml"), inference(keys)).unwrap();
+        fabricsim_in(dir.path(), &[&["check", "s.toml"][..], args].concat())
+    };
+    let ran = check("tp = 8\nprompt = 2048\noutput = 512\nbatch = [1, 128]\n", &["--format", "json"]);
+    let outline = &ran.json()["results"]["inference"][0];
+    let played = results(&inference("tp = 8\nprompt = 2048\noutput = 512\nbatch = [1, 128]\n"));
+    let pool = &played["inference"][0]["pools"][0];
+    for key in ["weights_bytes", "cache_bytes_per_token", "cache_tokens", "gpus", "sizes"] {
+        assert_eq!(outline["pools"][0][key], pool[key], "{key}");
+    }
+    for step in 0..3 {
+        assert_eq!(outline["pools"][0]["steps"][step]["kernels_us"], pool["steps"][step]["kernels_us"]);
+    }
+    assert_eq!(outline["pools"][0]["calls"][0]["bytes"], pool["calls"][0]["bytes"]);
+    let text = check("tp = 8\nprompt = 2048\noutput = 512\n", &[]);
+    assert!(text.out.contains("message of the last step"), "{}", text.out);
+    // One shot does not leave a node.
+    let keys = "tp = 16\nprompt = 2000\noutput = 100\nall_reduce = \"one_shot\"\n";
+    check(keys, &[]).fails(2, &["E040", "one_shot does not do all_reduce here"]);
+    run_fails(&inference(keys), &["E040"]);
+}
+
+#[test]
+fn steps_go_into_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.toml"), inference("tp = 8\nprompt = 2048\noutput = 512\nbatch = [1]\n")).unwrap();
+    assert_eq!(fabricsim_in(dir.path(), &["run", "s.toml", "--out", "o"]).code, 0);
+    let csv = fs::read_to_string(dir.path().join("o/inference.csv")).unwrap();
+    assert!(csv.starts_with("workload,pool,phase,sequences,tokens,time_us,"), "{csv}");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+}

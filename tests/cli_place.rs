@@ -109,6 +109,18 @@ fn what_cannot_be_is_told() {
     let large = STEP.replace("llama3.1-8b", "llama3.1-405b").replace("tp = 2", "tp = 8\npp = 2\nsplit = \"even\"");
     let dir = folder(&large);
     place(&dir, &["--top", "0"]).fails(2, &["E121", "do not fit into memory"]);
+    // What fits with more recomputation is listed with it; what would fit with other keys is said.
+    let tight =
+        STEP.replace("nodes = 2", "nodes = 1").replace("llama3.1-8b", "llama3-70b").replace("nodes = 1", "nodes = 4");
+    let tight = tight.replace("sequence = 4096", "sequence = 8192\nmicro_batch = 4");
+    let dir = folder(&tight);
+    let json = place(&dir, &["--top", "0", "--format", "json"]).json();
+    let rows = json["results"]["candidates"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["changes"]["recompute"] == "full"), "{json}");
+    let without = place(&dir, &["--top", "0", "--vary", "tp,pp,order", "--format", "json"]);
+    assert!(!without.out.contains("\"recompute\""), "{}", without.out);
+    let dir = folder(&tight.replace("tp = 2", "tp = 8").replace("zero = 1", "zero = 0"));
+    place(&dir, &["--top", "0", "--vary", "order"]).fails(2, &["E121", "would fit: --vary ", "recompute"]);
     // The scenario's own need not fit, if others do.
     let dir = folder(&STEP.replace("tp = 2", "tp = 1").replace("zero = 1", "zero = 0\nmicro_batch = 2"));
     assert_eq!(place(&dir, &["--top", "0"]).code, 0);

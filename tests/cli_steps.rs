@@ -358,11 +358,77 @@ fn over_packets_everything_is_played() {
 
 #[test]
 fn steps_without_end_are_refused_and_single_stages_have_no_schedule() {
-    let ran = run(&with("fsdp = true\nglobal_batch = 4294967296\n"), "run", &[]);
-    assert_ne!(ran.code, 0);
-    assert!(ran.err.contains("micro batches: set `global_batch` lower"), "{}", ran.err);
+    for verb in ["check", "run"] {
+        let ran = run(&with("fsdp = true\nglobal_batch = 4294967296\n"), verb, &[]);
+        ran.fails(2, &["E120", "too large to be gone through", "micro batches would do, which is global_batch = "]);
+        // As many messages as bytes: neither is there the memory for them.
+        let ran = run(&with("global_batch = 16\ntp = 8\nbucket_size = \"1 B\"\n"), verb, &[]);
+        ran.fails(2, &["E003", "too many messages of gradients", "bucket_size = "]);
+    }
     let dual = step(&small("fsdp = true\nschedule = \"dualpipe\"\n"), &[]);
     assert_eq!(dual["time_us"], step(&small("fsdp = true\n"), &[])["time_us"]);
     // Without a pipeline nothing is a bubble.
     assert_eq!(dual["bubble_us"], 0.0);
+}
+
+#[test]
+fn faults_blame_the_key_that_is_wrong() {
+    // 16 ranks are no multiple of 3: batch and sequence have no part in it.
+    let ran = check("tp = 3\nglobal_batch = 16\n");
+    assert!(ran.err.contains("it would with tp = 1, 2, 4 or 8 or ranks = 15 or ranks = 18"), "{}", ran.err);
+    assert!(!ran.err.contains("global_batch %") && !ran.err.contains("sequence %"), "{}", ran.err);
+    let ran = check("tp = 2\nglobal_batch = 16\nchunk_layers = [3, 4]\n");
+    ran.fails(2, &["`chunk_layers` has 2 entries, 7 layers in all", "= 1 entry with 32 layers"]);
+    let ran = check("tp = 2\nglobal_batch = 16\n[workload.compute]\nefficiency = 1e308\n");
+    ran.fails(2, &["^ 1e308; a number from"]);
+    let ran = check("tp = 8\npp = 2\nzero = 1\nglobal_batch = 16\ntitle = \"x\"\n");
+    ran.fails(2, &["did you mean `name`?"]);
+    let ran = check("tp = 8\npp = 2\nzero = 1\nglobal_batch = 16\n");
+    assert!(ran.err.contains("`zero` has no effect") && ran.err.contains("nobody to divide with"), "{}", ran.err);
+}
+
+#[test]
+fn a_named_job_keeps_its_model_and_the_output_says_what_it_rests_on() {
+    let ran = run(&small("name = \"mine\"\nfsdp = true\n"), "run", &[]);
+    assert!(ran.out.starts_with("mine on 16 GPUs: "), "{}", ran.out);
+    assert!(
+        ran.out.contains("the best that was measured; most systems are slower: `compute.efficiency`"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("a message counts here with all its time"), "{}", ran.out);
+    let own = "fsdp = true\n[workload.compute]\nefficiency = 0.8\n";
+    assert!(!run(&small(own), "run", &[]).out.contains("the best that was measured"));
+    let named = "name = \"mine\"\nmodel = \"llama3.1-8b\"\nfsdp = true\nglobal_batch = 16\n";
+    let ran = run(&with(named), "run", &[]);
+    assert!(ran.out.starts_with("mine (llama3.1-8b) on 16 GPUs: "), "{}", ran.out);
+}
+
+#[test]
+fn files_are_of_what_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("step.toml"), small("fsdp = true\n")).unwrap();
+    let ran = fabricsim_in(dir.path(), &["run", "step.toml", "--out", "o"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let there = |name: &str| dir.path().join("o").join(name).exists();
+    assert!(there("step.csv") && there("critical_path.csv") && there("links.csv"));
+    assert!(!there("collectives.csv") && !there("transfers.csv") && !there("chart.svg"));
+}
+
+#[test]
+fn measured_kernels_count_as_the_scenario() {
+    let dir = tempfile::tempdir().unwrap();
+    let step = small("fsdp = true\n[workload.compute]\nprofile = \"kernels.toml\"\n");
+    fs::write(dir.path().join("step.toml"), step).unwrap();
+    let sweep = "scenario = \"step.toml\"\n[[axis]]\nkey = \"workload.0.micro_batch\"\nvalues = [1]\n";
+    fs::write(dir.path().join("sweep.toml"), sweep).unwrap();
+    let id = |time: &str| {
+        let row = format!("[[kernel]]\nname = \"FFN up\"\npass = \"forward\"\ntime = \"{time}\"\n");
+        fs::write(dir.path().join("kernels.toml"), row).unwrap();
+        let ran = fabricsim_in(dir.path(), &["sweep", "sweep.toml", "--dry-run", "--format", "json"]);
+        ran.json()["results"]["sweep"].as_str().unwrap().to_owned()
+    };
+    let (one, other) = (id("1 ms"), id("2 ms"));
+    assert_ne!(one, other);
+    assert_eq!(one, id("1 ms"));
 }

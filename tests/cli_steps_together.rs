@@ -39,6 +39,13 @@ fn jobs_over_the_same_spines_slow_each_other_down() {
     let us = |step: &serde_json::Value| step["time_us"].as_f64().unwrap();
     assert!(us(&both["step"]) > 1.01 * us(&alone["step"]), "{} {}", us(&both["step"]), us(&alone["step"]));
     assert_eq!(both["further_steps"].as_array().unwrap().len(), 1);
+    // What each would take alone is told, and is what it takes alone.
+    assert_eq!(both["step"]["alone"]["time_us"], alone["step"]["time_us"]);
+    let other = results(&scenario(&[("1, 3", "")], ""));
+    assert_eq!(both["further_steps"][0]["alone"]["time_us"], other["step"]["time_us"]);
+    assert!(alone["step"].get("alone").is_none());
+    let text = run(&scenario(&[("0, 2", ""), ("1, 3", "with_previous = true\n")], ""), &[]);
+    assert!(text.out.contains("beside the others, most of it exposed dp messages (+"), "{}", text.out);
     // Jobs under leaves of their own do not.
     let apart = results(&scenario(&[("0, 1", "")], ""));
     let side = results(&scenario(&[("0, 1", ""), ("2, 3", "with_previous = true\n")], ""));
@@ -57,6 +64,7 @@ fn transfers_run_beside_a_step() {
     let with = results(&scenario(&[("0, 2", "")], &beside("repeat = true\n")));
     let us = |of: &serde_json::Value| of["step"]["time_us"].as_f64().unwrap();
     assert!(us(&with) > 1.01 * us(&alone), "{} {}", us(&with), us(&alone));
+    assert_eq!(with["step"]["alone"]["time_us"], alone["step"]["time_us"]);
     assert_eq!(with["beside_steps"][0]["name"], "checkpoint");
     assert!(with["beside_steps"][0]["times"].as_u64().unwrap() > 1, "{with}");
     let once = run(&scenario(&[("0, 2", "")], &beside("")), &[]);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::json;
-use sim_report::result::{Envelope, StepOutline};
-use sim_report::table::step_outline_text;
+use sim_report::result::{Envelope, InferenceOutline, StepOutline};
+use sim_report::table::{inference_outline_text, step_outline_text};
 
 use super::args::{self, System};
 use super::context::{Context, overrides, warnings};
@@ -86,6 +86,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
                 if !steps.is_empty() {
                     map.insert("steps".to_owned(), json!(steps));
                 }
+                let inference = inference(loaded);
+                if !inference.is_empty() {
+                    map.insert("inference".to_owned(), json!(inference));
+                }
             }
             let own = loaded.as_ref().map_or_else(Vec::new, |l| overrides(&l.catalogue));
             let envelope = Envelope::new(name, seed, results).with_warnings(warnings(&findings)).with_overrides(own);
@@ -121,6 +125,12 @@ fn steps(loaded: &Loaded) -> Vec<StepOutline> {
     loaded.scenario.workloads.iter().filter_map(of).collect()
 }
 
+/// What the workloads of inference are made of.
+fn inference(loaded: &Loaded) -> Vec<InferenceOutline> {
+    let of = |workload: &Workload| if let Workload::Inference(one) = workload { Some(one.outline()) } else { None };
+    loaded.scenario.workloads.iter().filter_map(of).collect()
+}
+
 fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {
     let warnings = findings.count(Severity::Warning);
     let remark = match warnings {
@@ -131,6 +141,9 @@ fn summary(loaded: &Loaded, findings: &Diagnostics) -> String {
     let mut out = format!("ok{remark}: {}\n", loaded.head());
     for step in steps(loaded) {
         out += &format!("\n{}", step_outline_text(&step));
+    }
+    for one in inference(loaded) {
+        out += &format!("\n{}", inference_outline_text(&one));
     }
     out
 }

@@ -18,15 +18,16 @@ use crate::diagnostic::{Code, Diagnostic, suggest};
 use crate::scenario::{Input, Loaded, Setting, Step, Workload};
 use candidates::{Candidate, Search};
 
-/// Try divisions of a training step (TP, CP, PP, VP, EP, DP) and orders of its ranks: the best, and why it is
+/// Try divisions of a training step (TP, CP, PP, VP, EP, DP), and orders of its ranks: the best, and why it is
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The scenario, with a `[[workload]]` of kind `step`
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// What is varied, of tp, cp, pp, vp, ep, micro_batch and order; the rest is as in the scenario
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "tp,cp,pp,vp,ep,order")]
+    /// What is varied, of tp, cp, pp, vp, ep, etp, micro_batch, sequence_parallel, zero (from the scenario's stage on), recompute (the
+    /// least from the scenario's on that fits) and order; the rest is as in the scenario
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "tp,cp,pp,vp,ep,recompute,order")]
     vary: Vec<String>,
     /// Estimate only so many of all, drawn by the seed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -30,6 +30,8 @@ struct Source {
     text: String,
     /// Where lines begin, but for the first.
     lines: Vec<usize>,
+    /// Whether it is a table that a scenario names, rather than keys of a scenario.
+    data: bool,
 }
 
 /// The texts of a job: files, command-line settings, built-in presets.
@@ -44,8 +46,22 @@ impl Sources {
         let id = SourceId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         let text = text.into();
         let lines = text.match_indices('\n').map(|(i, _)| i + 1).collect();
-        self.list.push(Source { name: name.into(), text, lines });
+        self.list.push(Source { name: name.into(), text, lines, data: false });
         id
+    }
+
+    /// Adds a file that a scenario names and whose content counts as its keys do: measured kernels, rules of a tuner.
+    pub fn add_data(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
+        let id = self.add(name, text);
+        if let Some(source) = self.list.get_mut(id.0 as usize) {
+            source.data = true;
+        }
+        id
+    }
+
+    /// The texts of such files, in the order in which they were added.
+    pub fn data(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().filter(|source| source.data).map(|source| source.text.as_str())
     }
 
     /// The text of that name and content, if it is one of these.

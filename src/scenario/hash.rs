@@ -10,6 +10,11 @@ pub(super) fn of(root: &Table) -> u64 {
     unordered(entries.map(|e| text(&e.key, node(&e.node))))
 }
 
+/// The same with the contents of the files that it names.
+pub(super) fn with_files<'a>(scenario: u64, files: impl Iterator<Item = &'a str>) -> u64 {
+    files.fold(scenario, |sum, content| text(content, sum))
+}
+
 /// The hash of one key's value; 0 where it isn't set.
 pub(super) fn key(root: &Table, key: &str) -> u64 {
     root.get(key).map_or(0, node)

@@ -8,6 +8,7 @@ mod fabric;
 mod facts;
 mod faults;
 mod inference;
+mod node;
 mod observe;
 mod step;
 mod tables;
@@ -16,10 +17,11 @@ mod transport;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use faults::FAULTS;
 pub(crate) use inference::{FAILURES, INFERENCE, KV_TRANSFER};
+pub(crate) use node::{PCIE, SLOT};
 pub(crate) use observe::OBSERVE;
 pub(crate) use step::{SLOW_RANK, STEP};
 pub use tables::ROOT;
-pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, PCIE, REDUCTIONS, SLOT, TRANSFER, TRANSFER_ITEM};
+pub(crate) use tables::{COLLECTIVE, DATATYPES, OPERATIONS, REDUCTIONS, TRANSFER, TRANSFER_ITEM};
 pub(crate) use transport::TRANSPORT;
 
 /// A table of keys.

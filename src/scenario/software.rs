@@ -189,6 +189,7 @@ fn tuner_file(entry: &Entry, path: &str, out: &mut Diagnostics) -> Option<TunerF
             return None;
         }
     };
+    out.sources.add_data(path, text.clone());
     match TunerFile::parse(&text) {
         Ok(file) if file.is_empty() => {
             let idle = Diagnostic::new(Code::NoEffect, format!("`{shown}` has no rule"));

@@ -51,7 +51,8 @@ fn unknown_key(name: &str, place: &Place, spec: &TableSpec, out: &mut Diagnostic
     let all: Vec<&str> = names().collect();
     let shown = shorten(name);
     let mut diagnostic = Diagnostic::new(Code::UnknownKey, format!("unknown key `{shown}`"));
-    diagnostic = match similar(name, names()) {
+    let meant = another_word(name).filter(|word| all.contains(word));
+    diagnostic = match meant.or_else(|| similar(name, names())) {
         Some(alike) => diagnostic.at(place.clone(), format!("did you mean `{alike}`?")),
         None => match elsewhere(name) {
             Some(home) => diagnostic.at(place.clone(), format!("`{shown}` belongs under [{home}]")),
@@ -59,6 +60,12 @@ fn unknown_key(name: &str, place: &Place, spec: &TableSpec, out: &mut Diagnostic
         },
     };
     out.push(diagnostic.help(format!("keys allowed here: {}", all.join(", "))));
+}
+
+/// The key that other tools call so.
+fn another_word(name: &str) -> Option<&'static str> {
+    let words = [("title", "name"), ("label", "name"), ("comment", "description")];
+    words.iter().find(|(other, _)| *other == name).map(|(_, key)| *key)
 }
 
 /// The table that has a key of that name.
@@ -234,7 +241,7 @@ fn part_of_a_byte(text: &str) -> bool {
 fn bare_number(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {
     let written = match &node.value {
         Value::Integer(Some(number)) => number.to_string(),
-        Value::Float(number) => number.to_string(),
+        Value::Float(number) => plain(*number),
         _ => "this number".to_owned(),
     };
     let faulty = match &node.value {
@@ -272,7 +279,17 @@ fn both_directions(node: &Node, key: &str, table: &Table, out: &mut Diagnostics)
 
 fn number(node: &Node, key: &str, kind: &Kind, found: f64, low: f64, high: f64, out: &mut Diagnostics) {
     if !(low..=high).contains(&found) {
-        range(node, key, kind, &found.to_string(), out);
+        range(node, key, kind, &plain(found), out);
+    }
+}
+
+/// A number as one would write it: not all 308 digits of `1e308`.
+fn plain(number: f64) -> String {
+    let size = number.abs();
+    if size == 0.0 || !number.is_finite() || (1e-6..1e15).contains(&size) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
     }
 }
 

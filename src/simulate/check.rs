@@ -1,26 +1,35 @@
 //! What a run would refuse, found without running.
 
-use sim_collectives::PlanError;
+use sim_collectives::step_graph;
 use sim_collectives::step_graph::ExecuteError;
-use sim_core::engine::LoadError;
+use sim_core::engine::{Engine, Limits};
+use sim_core::network::Network;
+use sim_core::program::Program;
+use sim_core::units::Time;
 
-use super::RunError;
 use super::sweep::requests;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::scenario::{Collective, Loaded, Workload};
+use super::{RunError, inference, step, transfers};
+use crate::diagnostic::{Diagnostics, Place};
+use crate::scenario::{Collective, Loaded, Transfer, Transfers, Workload};
 
 impl Loaded {
     /// What [`run`](Self::run) would refuse: a communicator that cannot be, an operation without an algorithm, a
-    /// combination that is not offered. One finding a collective, at the key that asks for it.
+    /// combination that is not offered, devices without a way between them, what packets can't carry. One finding a workload, at
+    /// the key that asks for it.
     #[must_use]
     pub fn refused(&self) -> Diagnostics {
         let mut out = Diagnostics { sources: self.diagnostics.sources.clone(), list: Vec::new() };
         for workload in &self.scenario.workloads {
-            if let Workload::Collective(collective) = workload
-                && let Err(error) = self.plan_all(collective)
-            {
+            let (refused, place): (Result<(), RunError>, Option<&Place>) = match workload {
+                Workload::Collective(collective) => (self.plan_all(collective), collective.place.as_ref()),
+                Workload::Transfer(transfers) => (self.route_all(transfers), transfers.place.as_ref()),
+                Workload::Step(step) => (step::refused(self, step), Some(&step.place)),
+                Workload::Inference(one) => (inference::refused(self, one), Some(&one.place)),
+                Workload::Failures(_) => continue,
+            };
+            if let Err(error) = refused {
                 let finding = error.diagnostic(&self.forced());
-                out.push(match &collective.place {
+                out.push(match place {
                     Some(place) => finding.at(place.clone(), "asked for here"),
                     None => finding,
                 });
@@ -31,10 +40,39 @@ impl Loaded {
 
     fn plan_all(&self, collective: &Collective) -> Result<(), RunError> {
         let machine = self.machine(&collective.group)?;
+        let network = self.packets.as_ref().map(|_| self.library_network());
+        // What packets can carry is a matter of the algorithm, whatever the size.
+        let mut seen: Vec<&'static str> = Vec::new();
         for request in requests(collective, machine.ranks()) {
             let what = format!("{} of {}", request.operation, request.bytes);
-            machine.plan(&request).map_err(|error| RunError::unable(what)(error.into()))?;
+            let plan = machine.plan(&request).map_err(|error| RunError::unable(&*what)(error.into()))?;
+            if let Some(network) = network.as_ref().filter(|_| !seen.contains(&plan.algorithm)) {
+                seen.push(plan.algorithm);
+                let program = plan.program(&machine, 1).map_err(|error| RunError::unable(&*what)(error.into()))?;
+                self.carried(network, program).map_err(RunError::unable(what))?;
+            }
         }
+        Ok(())
+    }
+
+    fn route_all(&self, workload: &Transfers) -> Result<(), RunError> {
+        let what = workload.name.clone().map_or_else(|| "transfers".to_owned(), |name| format!("transfers `{name}`"));
+        let list: Vec<Transfer> = workload.traffic.iter().collect();
+        let made = transfers::messages(self, &what, &list)?;
+        if self.packets.is_none() {
+            return Ok(());
+        }
+        let program = step_graph::transfers(&made.messages, self.fabric.mtu());
+        self.carried(&self.network(), program).map_err(RunError::unable(what))
+    }
+
+    /// Whether a network of packets carries a program.
+    fn carried(&self, network: &Network, program: Program) -> Result<(), ExecuteError> {
+        let mut engine: Engine = Engine::new(network, self.fabric.mtu(), Limits::default());
+        if let Some(plan) = network.packets() {
+            engine.set_net(plan.clone())?;
+        }
+        engine.load(program, Time::ZERO)?;
         Ok(())
     }
 
@@ -53,35 +91,5 @@ impl Loaded {
             ("NCCL_PROTO", knobs.protocols().is_some()),
         ];
         all.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
-    }
-}
-
-impl RunError {
-    /// The finding about a run that could not be; `forced` names what restricts the library's choice.
-    #[must_use]
-    pub fn diagnostic(&self, forced: &[&str]) -> Diagnostic {
-        let fault = |code| Diagnostic::new(code, self.to_string());
-        match self {
-            Self::Machine(_) | Self::NotModelled(_) | Self::Inference { .. } | Self::Step { .. } => {
-                fault(Code::Unsupported)
-            }
-            Self::Unable { source: ExecuteError::Plan(PlanError::Route(_)), .. } => fault(Code::NoPath),
-            Self::Unable { source: ExecuteError::Plan(_), .. } if forced.is_empty() => fault(Code::Unsupported),
-            Self::Unable { source: ExecuteError::Plan(_), .. } => {
-                fault(Code::Unsupported).help(format!("leave {} out, or set another", forced.join(" and ")))
-            }
-            Self::Unable {
-                source:
-                    ExecuteError::Load(
-                        LoadError::Junction { .. } | LoadError::TwoNetworks { .. } | LoadError::QueuePair { .. },
-                    )
-                    | ExecuteError::Packets(_),
-                ..
-            } => fault(Code::NotOverPackets).help("transport.model = \"virtual\""),
-            Self::Unable { source: ExecuteError::Load(_), .. } => {
-                fault(Code::Limit).help("make the work smaller: fewer ranks, or fewer transfers at once")
-            }
-            Self::Unable { .. } | Self::Invariant { .. } => fault(Code::Internal),
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Inference: steps of instances with their messages played over the fabric, and requests through them.
 
+mod refused;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,6 +9,7 @@ use std::time::Instant;
 use sim_collectives::Machine;
 use sim_collectives::experts::Experts;
 use sim_collectives::step_graph::{Node, StepGraph, Work};
+use sim_core::network::Network;
 use sim_core::random::mix;
 use sim_core::units::{Span, Time};
 use sim_report::result::{
@@ -24,7 +27,8 @@ use sim_workload::serving::step::Steps;
 use sim_workload::serving::{Batch, Instance, goodput, requests};
 
 use super::{RunError, Sum, World};
-use crate::scenario::{Failures, Inference, Moves, PoolSpec, nics_between};
+use crate::scenario::{Failures, Inference, Loaded, Moves, PoolSpec, nics_between};
+pub(super) use refused::refused;
 
 /// Plays a workload of inference.
 pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> Result<bool, RunError> {
@@ -34,7 +38,7 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
     let instances: Vec<Instance<'_>> = asked.pools().map(|pool| asked.instance(pool)).collect();
     let mut messages = Vec::new();
     for pool in asked.pools() {
-        messages.push(played(world, asked, pool).map_err(&fail)?);
+        messages.push(played(world.loaded, world.by_library, asked, pool).map_err(&fail)?);
     }
     let limits = |pool: &PoolSpec, instance: &Instance<'_>| Limits {
         sequences: pool.max_batch,
@@ -52,7 +56,7 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
             order: asked.order,
         })
         .collect();
-    let names: &[&str] = if pools.len() == 1 { &["serving"] } else { &["prefill", "decode"] };
+    let names = names(asked);
     let mut result = InferenceResult {
         name: asked.title().to_owned(),
         model: asked.model.to_string(),
@@ -65,15 +69,7 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
             .collect(),
         ..InferenceResult::default()
     };
-    let moves = asked.second.as_ref().map(|(second, moves)| Caches {
-        fabric: &world.loaded.fabric,
-        network: world.network,
-        asked,
-        second,
-        moves,
-        known: RefCell::default(),
-        fault: RefCell::default(),
-    });
+    let moves = caches(&world.loaded.fabric, world.network, asked);
     let deployment = match (pools.as_slice(), &moves) {
         ([first, second], Some(handover)) => Deployment::Apart { prefill: first, decode: second, handover },
         ([first, ..], _) => Deployment::Together(first),
@@ -108,7 +104,12 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
 }
 
 /// The calls of the first instance of a pool, by the engine.
-fn played<'a>(world: &World<'a>, asked: &Inference, pool: &PoolSpec) -> Result<Played<'a>, String> {
+fn played<'a>(
+    loaded: &'a Loaded,
+    by_library: &'a Network,
+    asked: &Inference,
+    pool: &PoolSpec,
+) -> Result<Played<'a>, String> {
     let shape = pool.shape;
     let ranks = |count: u64, step: u64| -> Vec<u32> {
         (0..count).map(|i| pool.from + u32::try_from(i * step).unwrap_or(u32::MAX)).collect()
@@ -116,7 +117,7 @@ fn played<'a>(world: &World<'a>, asked: &Inference, pool: &PoolSpec) -> Result<P
     let mut machines: BTreeMap<Group, Machine<'a>> = BTreeMap::new();
     let mut add = |group, gpus: Vec<u32>| -> Result<(), String> {
         if gpus.len() > 1 {
-            let mut machine = world.loaded.machine(&gpus).map_err(|e| e.to_string())?;
+            let mut machine = loaded.machine(&gpus).map_err(|e| e.to_string())?;
             // What the host takes is a matter of the step, not of each call in it.
             machine.launch.graph = true;
             machines.insert(group, machine);
@@ -130,7 +131,7 @@ fn played<'a>(world: &World<'a>, asked: &Inference, pool: &PoolSpec) -> Result<P
     if shape.pipeline > 1 {
         add(Group::Pipeline, ranks(2, shape.stage()))?;
     }
-    let mut out = Played::new(world.by_library, machines);
+    let mut out = Played::new(by_library, machines);
     if let Some(name) = asked.all_reduce {
         out = out.all_reduce(name);
     }
@@ -145,46 +146,75 @@ fn played<'a>(world: &World<'a>, asked: &Inference, pool: &PoolSpec) -> Result<P
     Ok(out)
 }
 
-/// What a pool is, with the steps that show it.
-fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, names: &[&str]) -> InferencePool {
-    let (instance, shape) = (pool.steps.instance, spec.shape);
+/// A step that shows a pool.
+pub(super) struct Shown {
+    pub(super) phase: &'static str,
+    pub(super) sequences: u64,
+    pub(super) tokens: u64,
+    pub(super) batch: Batch,
+}
+
+/// The steps that show a pool; `names` are those of all pools.
+pub(super) fn shown(asked: &Inference, spec: &PoolSpec, name: &str, names: &[&str]) -> Vec<Shown> {
     let (prompt, output) = (asked.demand.prompts.mean(), asked.demand.outputs.mean());
-    let mut steps = Vec::new();
-    let mut add = |phase: &str, sequences: u64, tokens: u64, batch: &Batch| {
-        let parts = pool.steps.time(batch);
-        let us = parts.total().as_us();
-        let made = if phase == "prefill" { sequences * tokens } else { sequences };
-        steps.push(InferenceStep {
-            phase: phase.to_owned(),
-            sequences,
-            tokens,
-            time_us: us,
-            kernels_us: parts.kernels.as_us(),
-            messages_us: parts.messages.as_us(),
-            tokens_per_s_per_gpu: made as f64 / us.max(1e-9) * 1e6 / shape.gpus() as f64,
-        });
-    };
+    let data = spec.shape.data;
     let alone = names.len() == 1;
+    let mut steps = Vec::new();
     if alone || name == "prefill" {
         // One prompt for each rank that has requests of its own.
-        add("prefill", shape.data, prompt, &Batch::prefill(shape.data, prompt));
+        let batch = Batch::prefill(data, prompt);
+        steps.push(Shown { phase: "prefill", sequences: data, tokens: prompt, batch });
     }
-    let context = prompt + output / 2;
-    let mut calls = Vec::new();
     if alone || name == "decode" {
-        for &sequences in &asked.batches {
-            add("decode", sequences, context, &Batch::decode(sequences, context));
-        }
-        let most = asked.batches.last().copied().unwrap_or(1);
-        let share = Batch::decode(most, context).share(shape.data);
-        calls = instance.calls(&share).into_iter().map(|c| call(pool, spec, &c)).collect();
+        let context = prompt + output / 2;
+        steps.extend(asked.batches.iter().map(|&sequences| {
+            let batch = Batch::decode(sequences, context);
+            Shown { phase: "decode", sequences, tokens: context, batch }
+        }));
     }
+    steps
+}
+
+/// The names of pools.
+pub(super) const fn names(asked: &Inference) -> &'static [&'static str] {
+    if asked.second.is_none() { &["serving"] } else { &["prefill", "decode"] }
+}
+
+/// Sizes in words.
+pub(super) fn sizes(spec: &PoolSpec) -> String {
+    let shape = spec.shape;
     let mut sizes = format!("tp {}", shape.tensor);
     for (key, value) in [("pp", shape.pipeline), ("attention dp", shape.data), ("ep", shape.expert)] {
         if value > 1 {
             sizes += &format!(", {key} {value}");
         }
     }
+    sizes
+}
+
+/// What a pool is, with the steps that show it.
+fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, names: &[&str]) -> InferencePool {
+    let (instance, shape) = (pool.steps.instance, spec.shape);
+    let shown = shown(asked, spec, name, names);
+    let step = |s: &Shown| {
+        let parts = pool.steps.time(&s.batch);
+        let us = parts.total().as_us();
+        let made = if s.phase == "prefill" { s.sequences * s.tokens } else { s.sequences };
+        InferenceStep {
+            phase: s.phase.to_owned(),
+            sequences: s.sequences,
+            tokens: s.tokens,
+            time_us: us,
+            kernels_us: parts.kernels.as_us(),
+            messages_us: parts.messages.as_us(),
+            tokens_per_s_per_gpu: made as f64 / us.max(1e-9) * 1e6 / shape.gpus() as f64,
+        }
+    };
+    let steps = shown.iter().map(step).collect();
+    let last = shown.last().filter(|s| s.phase == "decode");
+    let share = last.map(|s| instance.calls(&s.batch.share(shape.data))).unwrap_or_default();
+    let calls = share.iter().map(|c| call(pool, spec, c)).collect();
+    let sizes = sizes(spec);
     InferencePool {
         pool: name.to_owned(),
         instances: spec.replicas.into(),
@@ -198,16 +228,20 @@ fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, name
     }
 }
 
-fn call(pool: &Pool<'_>, spec: &PoolSpec, counted: &sim_workload::serving::messages::Counted) -> InferenceCall {
-    let call = &counted.call;
-    let ranks = match call.group {
+/// Ranks of a kind of group.
+pub(super) const fn ranks(spec: &PoolSpec, group: Group) -> u64 {
+    match group {
         Group::Expert => spec.shape.expert,
         Group::Pipeline => 2,
         _ => spec.shape.tensor,
-    };
+    }
+}
+
+fn call(pool: &Pool<'_>, spec: &PoolSpec, counted: &sim_workload::serving::messages::Counted) -> InferenceCall {
+    let call = &counted.call;
     InferenceCall {
         name: call.name.to_owned(),
-        ranks,
+        ranks: ranks(spec, call.group),
         bytes: call.bytes.get(),
         count: counted.count,
         time_us: pool.steps.messages().time(call).as_us(),
@@ -259,12 +293,18 @@ fn served(asked: &Inference, deployment: &Deployment<'_>, result: &mut Inference
 /// The caches of one instance for prompts on their way to one for answers, by the engine.
 struct Caches<'a> {
     fabric: &'a Fabric,
-    network: &'a sim_core::network::Network,
+    network: &'a Network,
     asked: &'a Inference,
     second: &'a PoolSpec,
     moves: &'a Moves,
     known: RefCell<BTreeMap<u64, Span>>,
     fault: RefCell<Option<String>>,
+}
+
+/// The caches that move, if there are two pools.
+fn caches<'a>(fabric: &'a Fabric, network: &'a Network, asked: &'a Inference) -> Option<Caches<'a>> {
+    let (second, moves) = asked.second.as_ref()?;
+    Some(Caches { fabric, network, asked, second, moves, known: RefCell::default(), fault: RefCell::default() })
 }
 
 impl Caches<'_> {

@@ -140,7 +140,7 @@ pub fn design(
         .max_by(|a, b| a.utilization.total_cmp(&b.utilization).then_with(|| b.link.cmp(&a.link)));
     let stopped = all.iter().find_map(|one| {
         let (reason, at) = one.stopped.as_ref()?;
-        Some(format!("{} with seed {}: {at}", super::reason_name(*reason), one.seed))
+        Some(format!("{} with seed {}: {at}", super::sum::reason_name(*reason), one.seed))
     });
     DesignResult {
         name: loaded.designs.name().map_or_else(|| loaded.scenario.name.clone(), str::to_owned),

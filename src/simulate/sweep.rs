@@ -79,7 +79,7 @@ pub fn predict(
     let (warm, timed) = played(request.operation, calls);
     let timed = bench::time(machine, network, request, warm, timed, limits).map_err(RunError::unable(what.clone()))?;
     let wall = timed.wall;
-    super::sound(&what, &timed.outcome)?;
+    super::sum::sound(&what, &timed.outcome)?;
     profile::used_links(machine.fabric, &machine.timing, &timed.outcome);
     let row = row((machine, network), request, &timed.plan, &timed.outcome, timed.time.as_us(), None);
     let range_us = (timed.range.0.as_us(), timed.range.1.as_us());

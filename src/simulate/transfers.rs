@@ -10,7 +10,7 @@ use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice};
 
 use super::bottleneck::Last;
 use super::{RunError, Sum, World, bottleneck};
-use crate::scenario::{Transfer, Transfers};
+use crate::scenario::{Loaded, Transfer, Transfers};
 
 /// Plays the transfers of workloads at once; false if the run stopped early. Those that had arrived by then are kept.
 pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> Result<bool, RunError> {
@@ -22,7 +22,7 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
     let list: Vec<Transfer> = all.iter().flat_map(|one| one.traffic.iter()).collect();
     // Which workload each is of.
     let workloads = all.iter().enumerate().flat_map(|(at, one)| core::iter::repeat_n(at, one.traffic.len()));
-    let Messages { messages, owners, copied_us } = messages(world, &what, &list)?;
+    let Messages { messages, owners, copied_us } = messages(world.loaded, &what, &list)?;
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages.clone()), after: Vec::new(), start: Span::ZERO })?;
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
@@ -110,12 +110,12 @@ pub(super) struct Messages {
 }
 
 /// The messages of transfers, called `what`.
-pub(super) fn messages(world: &World<'_>, what: &str, list: &[Transfer]) -> Result<Messages, RunError> {
-    let (fabric, seed) = (&world.loaded.fabric, world.loaded.scenario.seed);
+pub(super) fn messages(loaded: &Loaded, what: &str, list: &[Transfer]) -> Result<Messages, RunError> {
+    let (fabric, seed) = (&loaded.fabric, loaded.scenario.seed);
     // The hash of a flow depends on the seed as on UDP source ports; static tables know nothing of it.
     let entropy = if fabric.path_choice() == PathChoice::Hash { mix(seed) } else { 0 };
     let ports = |t: &Transfer| {
-        let qps = t.way.qps.map_or(world.loaded.scenario.qps, u32::from);
+        let qps = t.way.qps.map_or(loaded.scenario.qps, u32::from);
         u64::from(fabric.ports_per_nic().max(1)) * u64::from(qps)
     };
     let message = |t: &Transfer, part: u64, bytes: Bytes| {
@@ -132,7 +132,7 @@ pub(super) fn messages(world: &World<'_>, what: &str, list: &[Transfer]) -> Resu
         let mut message = Message { buffers, way: t.way.packets, ..Message::new(route.links, bytes, t.start + late) };
         message.launch = t.way.launch;
         message.pace = t.way.pace;
-        if let Some(way) = t.way.via.copy_way().and_then(|name| world.loaded.catalogue.copy_way(name).ok()) {
+        if let Some(way) = t.way.via.copy_way().and_then(|name| loaded.catalogue.copy_way(name).ok()) {
             message.launch = way.launch;
             message.pace = if fabric.device(t.dst).kind == DeviceKind::Gpu { way.to_gpu } else { way.from_gpu };
         }

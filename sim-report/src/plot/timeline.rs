@@ -179,6 +179,8 @@ impl Timeline {
             };
             block((0, 0), (WIDTH, height), RGBColor(0xff, 0xff, 0xff))?;
             text(&self.title, (LEFT, 22), 16.0, HPos::Left)?;
+            let end = crate::table::time_text(self.end_us);
+            text(&end, (WIDTH - RIGHT, 22), 14.0, HPos::Right)?;
             for (i, kind) in SpanKind::ALL.into_iter().enumerate() {
                 let x = LEFT + i as i32 * 110;
                 block((x, 42), (x + 12, 54), kind.colour())?;
@@ -196,10 +198,12 @@ impl Timeline {
                 }
             }
             let bottom = TOP + ranks.len() as i32 * (KERNELS + MESSAGES + GAP) + 14;
-            for quarter in 0..=4 {
-                let x = LEFT + (WIDTH - LEFT - RIGHT) * quarter / 4;
-                let us = self.end_us * f64::from(quarter) / 4.0;
-                text(&crate::table::time_text(us), (x, bottom), 11.0, HPos::Center)?;
+            for (us, label) in ticks(self.end_us) {
+                let x = LEFT + (f64::from(WIDTH - LEFT - RIGHT) * us / self.end_us).round() as i32;
+                block((x, bottom - 14), (x + 1, bottom - 8), INK)?;
+                // No label leaves the picture.
+                let anchor = if x > WIDTH - RIGHT - 24 { HPos::Right } else { HPos::Center };
+                text(&label, (x, bottom), 11.0, anchor)?;
             }
             area.present().map_err(failed)?;
         }
@@ -242,6 +246,24 @@ impl Timeline {
     }
 }
 
+/// Round times from 0 to `end_us`, about eight of them, with their labels.
+fn ticks(end_us: f64) -> Vec<(f64, String)> {
+    let units = [(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns"), (1e-6, "ps")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| end_us >= *unit).unwrap_or((1e-6, "ps"));
+    let rough = end_us / unit / 8.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let steps = [(1.0, 0), (2.0, 0), (2.5, 1), (5.0, 0), (10.0, -1)];
+    let (step, more) = steps.into_iter().find(|(step, _)| step * power >= rough).unwrap_or((10.0, -1));
+    let decimals = (more - (power.log10() + 1e-9).floor() as i32).max(0) as usize;
+    let count = (end_us / unit / (step * power) + 1e-9).floor() as u32;
+    let tick = |i: u32| {
+        let value = f64::from(i) * step * power;
+        let label = if i == 0 { "0".to_owned() } else { format!("{value:.decimals$} {name}") };
+        (value * unit, label)
+    };
+    (0..=count).map(tick).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +294,15 @@ mod tests {
         );
         assert!(events.iter().any(|e| e["name"] == "thread_name" && e["args"]["name"] == "tp"));
         assert!(events.iter().all(|e| e["pid"] == 3));
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let labels = |end: f64| ticks(end).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
+        assert_eq!(labels(100.0), ["0", "20 µs", "40 µs", "60 µs", "80 µs", "100 µs"]);
+        assert_eq!(labels(1_530_000.0), ["0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s", "1.2 s", "1.4 s"]);
+        assert_eq!(labels(17_000.0), ["0", "2.5 ms", "5.0 ms", "7.5 ms", "10.0 ms", "12.5 ms", "15.0 ms"]);
+        assert!(ticks(3.7e9).iter().all(|(us, _)| *us <= 3.7e9));
     }
 
     #[test]

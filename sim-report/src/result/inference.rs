@@ -59,6 +59,72 @@ pub struct InferenceCall {
     pub time_us: f64,
 }
 
+/// What a workload of inference is made of, known before it is played.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InferenceOutline {
+    /// The name of the workload, else of the model.
+    pub name: String,
+    /// The model in words.
+    pub model: String,
+    /// Where the times of kernels come from.
+    pub kernels: String,
+    /// All GPUs.
+    pub gpus: u64,
+    /// Bytes of a GPU for weights and cache.
+    pub memory_bytes: u64,
+    /// Pools: one, or that for prompts and that for answers.
+    pub pools: Vec<InferencePoolOutline>,
+}
+
+/// Instances that are alike, before anything is played.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InferencePoolOutline {
+    /// `serving`, `prefill` or `decode`.
+    pub pool: String,
+    /// How many.
+    pub instances: u64,
+    /// GPUs of each.
+    pub gpus: u64,
+    /// Sizes in words: `tp 8, pp 2`.
+    pub sizes: String,
+    /// Weights of the fullest GPU.
+    pub weights_bytes: u64,
+    /// Cache of one token on a GPU.
+    pub cache_bytes_per_token: u64,
+    /// Tokens that fit in the cache of an instance.
+    pub cache_tokens: u64,
+    /// Kernels of the steps that a run shows.
+    pub steps: Vec<KernelsOfStep>,
+    /// Messages of the last of these steps: name, ranks, bytes, number.
+    pub calls: Vec<CallOutline>,
+}
+
+/// The kernels of a step of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelsOfStep {
+    /// `prefill` or `decode`.
+    pub phase: String,
+    /// Prompts, or sequences that get one more token.
+    pub sequences: u64,
+    /// Tokens of each prompt, or tokens in the cache of each sequence.
+    pub tokens: u64,
+    /// Their time.
+    pub kernels_us: f64,
+}
+
+/// Calls of one kind in a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallOutline {
+    /// What it is.
+    pub name: String,
+    /// Ranks.
+    pub ranks: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// How often.
+    pub count: u64,
+}
+
 /// Quantiles in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {

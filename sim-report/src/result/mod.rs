@@ -27,7 +27,8 @@ pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
 pub use inference::{
-    GoodputResult, InferenceCall, InferencePool, InferenceResult, InferenceStep, LongRunResult, Quantiles, ServedResult,
+    CallOutline, GoodputResult, InferenceCall, InferenceOutline, InferencePool, InferencePoolOutline, InferenceResult,
+    InferenceStep, KernelsOfStep, LongRunResult, Quantiles, ServedResult,
 };
 pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};
@@ -38,8 +39,8 @@ pub use run::{
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use step::{
-    BesideStep, MAX_PATH, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath, StepRank,
-    StepResult, StepReuse, StepSlow, StepStage,
+    BesideStep, MAX_PATH, StepAlone, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath,
+    StepRank, StepResult, StepReuse, StepSlow, StepStage,
 };
 pub use sweep::{SweepAxis, SweepResults};
 pub use topo::{BillItem, PairCounts, TopoResults};

@@ -34,6 +34,9 @@ pub struct PlaceResults {
 pub struct PlaceRow {
     /// Ranks of each kind of parallelism by their short names, with chunks (`vp`) and `micro_batch`.
     pub parallelism: BTreeMap<String, u64>,
+    /// Keys beside these that differ from the scenario's, with their values: `recompute`, `zero`, `sequence_parallel`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub changes: BTreeMap<String, String>,
     /// The order of ranks.
     pub order: String,
     /// Memory of the fullest rank.

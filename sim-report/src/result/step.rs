@@ -40,6 +40,9 @@ pub struct StepOutline {
     pub messages_of_stage: u64,
     /// Where the times of kernels come from.
     pub kernels: String,
+    /// Whether these are the best that a GPU was seen to do: neither a share that was fitted (`efficiency`) nor measured kernels.
+    #[serde(default)]
+    pub best_kernels: bool,
     /// Work of a step that counts for MFU, TFLOP: causal attention, nothing recomputed.
     pub model_tflop: f64,
     /// Dense peak that MFU is of, TFLOP/s a GPU.
@@ -221,8 +224,21 @@ pub struct StepResult {
     pub steps_us: Vec<f64>,
     /// What was simulated.
     pub reuse: StepReuse,
+    /// The same step without the others and the transfers beside it; absent where there are none, or playing it again would take long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<StepAlone>,
     /// What the step is made of.
     pub outline: StepOutline,
+}
+
+/// A step without what runs beside it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepAlone {
+    /// Its duration.
+    pub time_us: f64,
+    /// Where it went, of the mean rank.
+    #[serde(flatten)]
+    pub parts: StepParts,
 }
 
 /// Transfers beside steps.

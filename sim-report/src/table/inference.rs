@@ -4,8 +4,9 @@ use core::fmt::Write as _;
 
 use sim_core::units::Bytes;
 
+use super::csv_file::write_csv;
 use super::text::{Align, TextTable, number, time_text};
-use crate::result::{InferenceResult, LongRunResult, Quantiles};
+use crate::result::{InferenceOutline, InferenceResult, LongRunResult, Quantiles};
 
 /// The answer in one line.
 #[must_use]
@@ -161,6 +162,100 @@ pub fn inference_text(result: &InferenceResult) -> String {
         );
     }
     out
+}
+
+/// What a workload of inference is made of: instances, memory, kernels, messages.
+#[must_use]
+pub fn inference_outline_text(outline: &InferenceOutline) -> String {
+    let mut out = String::new();
+    let name = if outline.model.starts_with(&outline.name) { String::new() } else { format!("{}: ", outline.name) };
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(out, "inference {name}{}, on {} GPUs", outline.model, outline.gpus);
+    let _ = writeln!(
+        out,
+        "  memory   {} of a GPU for weights and cache; kernels: {}",
+        Bytes::new(outline.memory_bytes),
+        outline.kernels
+    );
+    for pool in &outline.pools {
+        let _ = writeln!(
+            out,
+            "  {:8} {} x {} GPUs ({}); a GPU holds {} of weights and {} of cache a token, an instance {} tokens",
+            pool.pool,
+            pool.instances,
+            pool.gpus,
+            pool.sizes,
+            Bytes::new(pool.weights_bytes),
+            Bytes::new(pool.cache_bytes_per_token),
+            pool.cache_tokens
+        );
+    }
+    let columns = [
+        ("pool", Align::Left),
+        ("step", Align::Left),
+        ("sequences", Align::Right),
+        ("tokens", Align::Right),
+        ("kernels", Align::Right),
+    ];
+    let mut table = TextTable::new(columns);
+    for (pool, step) in outline.pools.iter().flat_map(|pool| pool.steps.iter().map(move |step| (pool, step))) {
+        table.row([
+            pool.pool.clone(),
+            step.phase.clone(),
+            step.sequences.to_string(),
+            step.tokens.to_string(),
+            time_text(step.kernels_us),
+        ]);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    let mut table = TextTable::new([
+        ("message of the last step", Align::Left),
+        ("pool", Align::Left),
+        ("ranks", Align::Right),
+        ("size", Align::Right),
+        ("count", Align::Right),
+    ]);
+    let mut any = false;
+    for (pool, call) in outline.pools.iter().flat_map(|pool| pool.calls.iter().map(move |call| (pool, call))) {
+        any = true;
+        table.row([
+            call.name.clone(),
+            pool.pool.clone(),
+            call.ranks.to_string(),
+            Bytes::new(call.bytes).to_string(),
+            call.count.to_string(),
+        ]);
+    }
+    if any {
+        let _ = write!(out, "\n{}", table.render());
+    }
+    out
+}
+
+/// Writes the steps of all pools, one per line.
+///
+/// # Errors
+/// If writing fails.
+pub fn inference_csv(out: impl std::io::Write, all: &[InferenceResult]) -> Result<(), csv::Error> {
+    let header = [
+        "workload",
+        "pool",
+        "phase",
+        "sequences",
+        "tokens",
+        "time_us",
+        "kernels_us",
+        "messages_us",
+        "tokens_per_s_per_gpu",
+    ];
+    let pools = all.iter().flat_map(|one| one.pools.iter().map(move |pool| (one, pool)));
+    let rows = pools.flat_map(|(one, pool)| {
+        pool.steps.iter().map(move |s| {
+            let what = (one.name.as_str(), pool.pool.as_str(), s.phase.as_str(), s.sequences, s.tokens);
+            (what, s.time_us, s.kernels_us, s.messages_us, s.tokens_per_s_per_gpu)
+        })
+    });
+    write_csv(out, &header, rows)
 }
 
 /// The answer in one line.

@@ -118,8 +118,11 @@ fn place(row: &StepMessages) -> String {
 #[must_use]
 pub fn step_headline(step: &StepResult) -> String {
     let outline = &step.outline;
+    // A job of a name of its own still runs a model.
+    let model = outline.model.split_once(": ").map_or("", |(name, _)| name);
+    let model = if model.is_empty() || model == outline.name { String::new() } else { format!(" ({model})") };
     format!(
-        "{} on {} GPUs: {} a step, {:.0} TFLOP/s a GPU (MFU {:.1} %), {:.0} tokens/s.",
+        "{}{model} on {} GPUs: {} a step, {:.0} TFLOP/s a GPU (MFU {:.1} %), {:.0} tokens/s.",
         outline.name,
         outline.gpus,
         time_text(step.time_us),
@@ -136,12 +139,24 @@ pub fn step_text(step: &StepResult) -> String {
     let outline = &step.outline;
     let _ = writeln!(out, "step {}: {}", outline.name, outline.sizes);
     let _ = writeln!(out, "kernels: {}; MFU is of {:.0} TFLOP/s", outline.kernels, outline.peak_tflops);
+    if let Some(hint) = kernels_hint(step) {
+        let _ = writeln!(out, "{hint}");
+    }
     let _ = write!(out, "\nwhere the time goes\n{}", parts_text(step));
+    if let Some(alone) = step_alone_text(step) {
+        let _ = writeln!(out, "{alone}");
+    }
     if step.stages.len() > 1 {
         let _ = write!(out, "\nby stage, the mean of its ranks\n{}", stages_text(step));
     }
     if !step.critical_path.is_empty() {
         let _ = write!(out, "\nthe chain of work that the end waited for\n{}", path_text(step));
+    }
+    if step.critical_path.iter().any(|row| row.kind != "compute") {
+        let _ = writeln!(
+            out,
+            "a message counts here with all its time, above as exposed only while no kernel ran on its rank"
+        );
     }
     for slow in step.slow_ranks.iter().take(4) {
         let _ = writeln!(
@@ -160,6 +175,65 @@ pub fn step_text(step: &StepResult) -> String {
     }
     let _ = writeln!(out, "{}", reuse_text(step));
     out
+}
+
+/// What the model's work comes to while kernels run, if nothing says how fast the user's own are.
+fn kernels_hint(step: &StepResult) -> Option<String> {
+    let outline = &step.outline;
+    let seconds = step.parts.compute_us / 1e6;
+    if !outline.best_kernels || seconds <= 0.0 || outline.peak_tflops <= 0.0 {
+        return None;
+    }
+    let share = outline.model_tflop / outline.gpus.max(1) as f64 / seconds / outline.peak_tflops;
+    Some(format!(
+        "kernels do the model's work at {:.0} % of that, the best that was measured; most systems are slower: `compute.efficiency`, \
+         docs/steps-accuracy.md",
+        share * 100.0
+    ))
+}
+
+/// Messages of a dimension in words.
+#[must_use]
+pub fn step_messages(dimension: &str) -> String {
+    match dimension {
+        "all" => "all-reduces of gradient norms".to_owned(),
+        dimension => format!("{dimension} messages"),
+    }
+}
+
+/// The same in a few words for the first line: `Alone: 12.3 ms (+4.5 %).`
+#[must_use]
+pub fn step_alone_short(step: &StepResult) -> Option<String> {
+    let alone = step.alone.as_ref()?;
+    Some(format!("Alone: {} ({:+.1} %).", time_text(alone.time_us), more_than(step, alone.time_us)))
+}
+
+/// How much longer a step takes than `alone`, in per cent, without a negative zero.
+fn more_than(step: &StepResult, alone: f64) -> f64 {
+    let tenths = ((step.time_us / alone.max(f64::MIN_POSITIVE) - 1.0) * 1000.0).round();
+    tenths / 10.0 + 0.0
+}
+
+/// What the others cost a step: `Alone 12.3 ms: +4.5 % beside the others, most of it exposed dp messages (+0.5 ms).`
+fn step_alone_text(step: &StepResult) -> Option<String> {
+    let alone = step.alone.as_ref()?;
+    let more = more_than(step, alone.time_us);
+    let before = rows(&alone.parts);
+    let grown = |(name, us): &(String, f64)| {
+        let was = before.iter().find(|(known, _)| known == name).map_or(0.0, |(_, us)| *us);
+        (name.clone(), us - was)
+    };
+    let most = rows(&step.parts).iter().map(grown).reduce(|a, b| if b.1 > a.1 { b } else { a });
+    // What is below a thousandth is no reason.
+    let why = most.filter(|(_, us)| *us > 0.001 * alone.time_us).map_or_else(String::new, |(name, us)| {
+        let name = name.strip_prefix("exposed ").map_or(name.clone(), |d| format!("exposed {}", step_messages(d)));
+        format!(", most of it {name} (+{})", time_text(us))
+    });
+    Some(format!(
+        "Alone {} takes {}: {more:+.1} % beside the others{why}.",
+        step.outline.name,
+        time_text(alone.time_us)
+    ))
 }
 
 fn reuse_text(step: &StepResult) -> String {
@@ -204,12 +278,16 @@ fn parts_text(step: &StepResult) -> String {
             all.insert(1, (name.clone(), 0.0));
         }
     }
+    let shown = |name: &str| match name {
+        "exposed all" => "exposed gradient norms".to_owned(),
+        name => name.to_owned(),
+    };
     for (name, us) in &all {
         let other = worst.iter().find(|(known, _)| known == name).map_or(0.0, |(_, us)| *us);
         if *us == 0.0 && other == 0.0 {
             continue;
         }
-        table.row([name.clone(), time_text(*us), share(*us), time_text(other), share(other)]);
+        table.row([shown(name), time_text(*us), share(*us), time_text(other), share(other)]);
     }
     table.row(["step".to_owned(), time_text(step.time_us), String::new(), String::new(), String::new()]);
     table.render() + &format!("rank {} ({}) waits longest\n", step.worst.rank, step.worst.device)

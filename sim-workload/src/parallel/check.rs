@@ -2,13 +2,18 @@
 
 use crate::model::{Attention, Model};
 use crate::nearest::{Nearest, divisors};
-use crate::pipeline::{self, Schedule};
+use crate::pipeline::{self, Schedule, ScheduleFault};
 
 use super::SizeFault;
 use super::sizes::{ContextKind, Sizes, SizesSpec, Zero};
 
 const MOST_GPUS: u64 = 1 << 22;
 const MOST_TOKENS: u64 = 1 << 28;
+/// Kernels and messages of a rank, and of all ranks, that can be gone through: some gigabytes for what waits for what (some hundred
+/// bytes each, kept for a stage), and some hours at a few million a second.
+const MOST_OPERATIONS: (u64, u64) = (20_000_000, 4_000_000_000);
+/// About so many of a layer and micro batch: two passes, six kernels and messages in each.
+const OPERATIONS_OF_LAYER: u64 = 12;
 
 impl SizesSpec {
     /// Checks the sizes against each other and against `model`.
@@ -22,13 +27,21 @@ impl SizesSpec {
             return Err(faults);
         }
         let data = self.check_product(&mut faults);
+        // What is left for data parallelism is not known then: what depends on it would blame keys that are right.
+        let known = faults.is_empty() || self.data.is_some();
+        let before = faults.len();
         self.check_model(model, &mut faults);
-        self.check_experts(model, data, &mut faults);
-        self.check_tokens(&mut faults);
-        let micros = self.check_batch(data, &mut faults);
-        let schedule = self.check_schedule(micros, &mut faults);
+        if faults.len() == before {
+            self.check_tokens(&mut faults);
+        }
+        self.check_experts(model, data, known, &mut faults);
+        let micros = if known { self.check_batch(data, &mut faults) } else { 1 };
+        let schedule = self.check_schedule(micros, known, &mut faults);
         let layers = self.split.layers(model.layers, self.pipeline, self.virtual_stages);
-        let shard = self.check_shard(data, &mut faults);
+        let shard = if known { self.check_shard(data, &mut faults) } else { None };
+        if faults.is_empty() {
+            self.check_operations(model, micros, &mut faults);
+        }
         match (layers, schedule, shard) {
             (Ok(chunk_layers), Some(schedule), Some(shard)) if faults.is_empty() => Ok(Sizes {
                 gpus: self.gpus,
@@ -135,15 +148,23 @@ impl SizesSpec {
         if product != wide(self.gpus) {
             let mut choices = Vec::new();
             for (key, value) in [("dp", data), ("pp", self.pipeline), ("cp", self.context), ("tp", self.tensor)] {
-                let others = product / wide(value);
-                if others <= wide(self.gpus) && wide(self.gpus).is_multiple_of(others) {
-                    choices.push(format!("{key} = {}", wide(self.gpus) / others));
+                let others = if self.data.is_some() { product } else { model_ranks } / wide(value);
+                if (key == "dp" && self.data.is_none()) || !wide(self.gpus).is_multiple_of(others) {
+                    continue;
+                }
+                let rest = self.gpus / u64::try_from(others).unwrap_or(u64::MAX).max(1);
+                if self.data.is_some() {
+                    choices.push(format!("{key} = {rest}"));
+                } else if value > 1 {
+                    // Data parallelism takes what is left.
+                    choices.push(format!("{key} = {}", Nearest::divisor(value, rest, |_| true)));
                 }
             }
-            choices.push(format!("gpus = {product}"));
-            if self.data.is_none() {
+            if self.data.is_some() {
+                choices.push(format!("gpus = {product}"));
+            } else {
                 let below = wide(self.gpus) / model_ranks * model_ranks;
-                if below > 0 && below != product {
+                if below > 0 {
                     choices.push(format!("gpus = {below}"));
                 }
                 choices.push(format!("gpus = {}", (wide(self.gpus) / model_ranks + 1) * model_ranks));
@@ -195,7 +216,7 @@ impl SizesSpec {
         }
     }
 
-    fn check_experts(&self, model: &Model, data: u64, faults: &mut Vec<SizeFault>) {
+    fn check_experts(&self, model: &Model, data: u64, known: bool, faults: &mut Vec<SizeFault>) {
         let Some(experts) = model.experts else {
             if self.expert > 1 || self.expert_tensor > 1 {
                 let hint = "leave `ep` and `etp` at 1".to_owned();
@@ -214,7 +235,7 @@ impl SizesSpec {
         }
         let ranks = u128::from(self.tensor) * u128::from(self.context) * u128::from(data);
         let parts = u128::from(self.expert) * u128::from(self.expert_tensor);
-        if !ranks.is_multiple_of(parts) {
+        if known && !ranks.is_multiple_of(parts) {
             let per = u64::try_from(ranks).unwrap_or(1) / self.expert_tensor.max(1);
             let near = Nearest::divisor(self.expert, per.min(MOST_GPUS), fits);
             let values = format!("{ranks} ranks of a stage, ep · etp = {parts}");
@@ -273,7 +294,8 @@ impl SizesSpec {
         (self.global_batch / each).max(1)
     }
 
-    fn check_schedule(&self, micros: u64, faults: &mut Vec<SizeFault>) -> Option<&'static dyn Schedule> {
+    /// Micro batches that are not known are no fault of the schedule's.
+    fn check_schedule(&self, micros: u64, known: bool, faults: &mut Vec<SizeFault>) -> Option<&'static dyn Schedule> {
         let default = if self.virtual_stages > 1 { "interleaved" } else { "1f1b" };
         let schedule = match pipeline::by_name(self.schedule.as_deref().unwrap_or(default)) {
             Ok(schedule) => schedule,
@@ -287,10 +309,26 @@ impl SizesSpec {
             return pipeline::by_name(default).ok();
         }
         if let Err(fault) = schedule.can(self.pipeline, self.virtual_stages, micros) {
-            faults.push(fault.into());
+            if known || !matches!(fault, ScheduleFault::Rule { key: "m", .. }) {
+                faults.push(fault.into());
+            }
             return None;
         }
         Some(schedule)
+    }
+
+    /// Refuses steps of more operations than can be gone through.
+    fn check_operations(&self, model: &Model, micros: u64, faults: &mut Vec<SizeFault>) {
+        let layers = model.layers.div_ceil(self.pipeline) + 2 * self.virtual_stages;
+        let of_micro = u128::from(layers) * u128::from(OPERATIONS_OF_LAYER);
+        let each = u128::from(micros) * of_micro;
+        let all = each * u128::from(self.gpus);
+        let (most, most_of_all) = MOST_OPERATIONS;
+        if each > u128::from(most) || all > u128::from(most_of_all) {
+            let fits = u128::from(most.min(most_of_all / self.gpus)) / of_micro;
+            let fits = u64::try_from(fits).unwrap_or(u64::MAX);
+            faults.push(SizeFault::Operations { micros, layers, each, all, most, most_of_all, fits });
+        }
     }
 
     fn check_shard(&self, data: u64, faults: &mut Vec<SizeFault>) -> Option<u64> {

@@ -72,12 +72,33 @@ pub enum SizeFault {
         /// How to mend it.
         hint: String,
     },
+    /// More work than can be gone through, one by one.
+    #[error(
+        "{micros} micro batches of {layers} layers a stage are about {each} kernels and messages a rank, {all} in all: at most {most} and \
+         {most_of_all} can be gone through; near: m = {fits}"
+    )]
+    Operations {
+        /// Micro batches of a rank.
+        micros: u64,
+        /// Layers of a stage, its ends among them.
+        layers: u64,
+        /// Operations of a rank.
+        each: u128,
+        /// Operations of all ranks.
+        all: u128,
+        /// The most of a rank.
+        most: u64,
+        /// The most of all.
+        most_of_all: u64,
+        /// Micro batches that would do; zero if none does.
+        fits: u64,
+    },
     /// The schedule of the pipeline can't be run with these sizes.
     #[error(transparent)]
     Schedule(#[from] ScheduleFault),
     /// Layers that were given one by one don't add up.
     #[error(
-        "`layers per chunk` has {chunks} entries of {sum} layers: `pp · vp` = {wanted} entries of {layers} layers are needed"
+        "`chunk_layers` has {chunks} {}, {sum} layers in all: `pp · vp` = {wanted} {} with {layers} layers in all must be", entries(*.chunks as u64), entries(*.wanted)
     )]
     Layers {
         /// Entries given.
@@ -98,4 +119,8 @@ fn redundant(experts: u64, ranks: u64) -> String {
     }
     let slots = experts.div_ceil(ranks) * ranks;
     format!("; or {} redundant experts, for {slots} slots of {} a rank", slots - experts, slots / ranks)
+}
+
+const fn entries(count: u64) -> &'static str {
+    if count == 1 { "entry" } else { "entries" }
 }

@@ -162,7 +162,11 @@ impl fmt::Display for Sizes {
         if self.virtual_stages > 1 {
             write!(f, " over {} chunks", self.virtual_stages)?;
         }
-        write!(f, ", {} micro batches of {} × {} tokens", self.micros(), self.micro_batch, self.sequence)
+        let micros = match self.micros() {
+            1 => "1 micro batch".to_owned(),
+            n => format!("{n} micro batches"),
+        };
+        write!(f, ", {micros} of {} × {} tokens", self.micro_batch, self.sequence)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The sizes and orders that there are to choose from.
 
 use crate::memory::{Usage, fullest};
+use crate::model::activations::Recompute;
 use crate::nearest::divisors;
-use crate::parallel::{Axis, Order, Ranks, Sizes, SizesSpec};
+use crate::parallel::{Axis, Order, Ranks, Sizes, SizesSpec, Zero};
 
 use super::Asked;
 
@@ -22,19 +23,31 @@ pub enum Dimension {
     Virtual,
     /// Expert parallelism.
     Expert,
+    /// Tensor parallelism of experts.
+    ExpertTensor,
     /// Sequences of a micro batch.
     MicroBatch,
+    /// Sequence parallelism beside tensor parallelism, or none.
+    Sequence,
+    /// What is divided over data-parallel ranks: at least what was asked for.
+    Zero,
+    /// Recomputation: what was asked for, or the least beyond it that fits.
+    Recompute,
 }
 
 impl Dimension {
     /// All of them, by the names of scenarios.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("tp", Self::Tensor),
         ("cp", Self::Context),
         ("pp", Self::Pipeline),
         ("vp", Self::Virtual),
         ("ep", Self::Expert),
+        ("etp", Self::ExpertTensor),
         ("micro_batch", Self::MicroBatch),
+        ("sequence_parallel", Self::Sequence),
+        ("zero", Self::Zero),
+        ("recompute", Self::Recompute),
     ];
 }
 
@@ -60,8 +73,9 @@ pub struct Counts {
     pub too_large: u64,
 }
 
-/// All sizes that make up the GPUs, hold every relation and fit, in the order of tp, cp, pp, vp, ep and micro batch; and what
-/// became of the others. What is not in `vary` is as it was asked for.
+/// All sizes that make up the GPUs, hold every relation and fit, in the order of tp, cp, pp, vp, ep, etp, micro batch, sequence
+/// parallelism and ZeRO's stage; and what became of the others. What is not in `vary` is as it was asked for. Of recomputation only the
+/// least that fits is listed: more of it takes longer.
 #[must_use]
 pub fn splits(asked: &Asked<'_>, vary: &[Dimension]) -> (Vec<Split>, Counts) {
     let spec = asked.spec;
@@ -69,11 +83,8 @@ pub fn splits(asked: &Asked<'_>, vary: &[Dimension]) -> (Vec<Split>, Counts) {
         |dimension: Dimension, own: u64, all: Vec<u64>| if vary.contains(&dimension) { all } else { vec![own] };
     let parts = divisors(spec.gpus);
     let of = |dimension, own| choose(dimension, own, parts.clone());
-    let experts = asked.model.experts.map_or(1, |experts| experts.experts);
-    let expert = choose(Dimension::Expert, spec.expert, divisors(experts));
-    let micro = choose(Dimension::MicroBatch, spec.micro_batch, divisors(spec.global_batch));
-    let chunks = choose(Dimension::Virtual, spec.virtual_stages, (1..=MOST_CHUNKS).collect());
     let (mut out, mut counts) = (Vec::new(), Counts::default());
+    let chunks = choose(Dimension::Virtual, spec.virtual_stages, (1..=MOST_CHUNKS).collect());
     for tensor in of(Dimension::Tensor, spec.tensor) {
         for context in of(Dimension::Context, spec.context) {
             for pipeline in of(Dimension::Pipeline, spec.pipeline) {
@@ -81,34 +92,59 @@ pub fn splits(asked: &Asked<'_>, vary: &[Dimension]) -> (Vec<Split>, Counts) {
                 if !u128::from(spec.gpus).is_multiple_of(ranks) {
                     continue;
                 }
-                let data = spec.gpus / ranks as u64;
+                let data = Some(spec.gpus / ranks as u64);
                 for &virtual_stages in &chunks {
                     // Chunks of what is one stage are no pipeline.
                     if pipeline == 1 && virtual_stages > 1 && vary.contains(&Dimension::Virtual) {
                         continue;
                     }
-                    for &expert in &expert {
-                        for &micro_batch in &micro {
-                            counts.looked_at += 1;
-                            let one = SizesSpec {
-                                tensor,
-                                context,
-                                pipeline,
-                                virtual_stages,
-                                expert,
-                                micro_batch,
-                                data: Some(data),
-                                schedule: schedule(spec, virtual_stages, vary),
-                                ..spec.clone()
-                            };
-                            look_at(asked, one, &mut out, &mut counts);
-                        }
+                    let schedule = schedule(spec, virtual_stages, vary);
+                    let one = SizesSpec { tensor, context, pipeline, virtual_stages, data, schedule, ..spec.clone() };
+                    for one in within(asked, &one, vary) {
+                        counts.looked_at += 1;
+                        look_at(asked, one, vary.contains(&Dimension::Recompute), &mut out, &mut counts);
                     }
                 }
             }
         }
     }
     (out, counts)
+}
+
+/// What varies within ranks that are divided so.
+fn within(asked: &Asked<'_>, spec: &SizesSpec, vary: &[Dimension]) -> Vec<SizesSpec> {
+    let varies = |dimension: Dimension| vary.contains(&dimension);
+    let of = |dimension, own: u64, whole: u64| if varies(dimension) { divisors(whole) } else { vec![own] };
+    let experts = asked.model.experts.map_or(1, |experts| experts.experts);
+    let width = asked.model.experts.map_or(1, |experts| experts.ffn);
+    // Ranks of a stage hold the experts' parts.
+    let ranks = spec.gpus / spec.pipeline.max(1);
+    let parts: Vec<u64> = divisors(ranks).into_iter().filter(|n| width.is_multiple_of(*n)).collect();
+    let parts = if varies(Dimension::ExpertTensor) { parts } else { vec![spec.expert_tensor] };
+    let sequence = if varies(Dimension::Sequence) && spec.tensor > 1 {
+        vec![Some(true), Some(false)]
+    } else {
+        vec![spec.sequence_parallel]
+    };
+    let zero: Vec<Zero> = [Zero::Replicated, Zero::Optimizer, Zero::Gradients, Zero::Parameters]
+        .into_iter()
+        .filter(|zero| if varies(Dimension::Zero) { *zero >= spec.zero } else { *zero == spec.zero })
+        .collect();
+    let mut out = Vec::new();
+    for expert in of(Dimension::Expert, spec.expert, experts) {
+        for &expert_tensor in &parts {
+            for micro_batch in of(Dimension::MicroBatch, spec.micro_batch, spec.global_batch) {
+                for &sequence_parallel in &sequence {
+                    for &zero in &zero {
+                        let one =
+                            SizesSpec { expert, expert_tensor, micro_batch, sequence_parallel, zero, ..spec.clone() };
+                        out.push(one);
+                    }
+                }
+            }
+        }
+    }
+    out
 }
 
 /// The schedule for so many chunks: where chunks vary, one forward one backward is interleaved with several.
@@ -122,17 +158,23 @@ fn schedule(spec: &SizesSpec, chunks: u64, vary: &[Dimension]) -> Option<String>
     }
 }
 
-fn look_at(asked: &Asked<'_>, spec: SizesSpec, out: &mut Vec<Split>, counts: &mut Counts) {
-    let Ok(sizes) = spec.check(asked.model) else {
-        counts.impossible += 1;
-        return;
-    };
-    let usage = fullest(&asked.job(&sizes), asked.budget.buffers);
-    if usage.total() > asked.budget.limit() {
-        counts.too_large += 1;
-        return;
+/// Lists sizes that hold and fit, with more recomputation than was asked for if they may have it and need it.
+fn look_at(asked: &Asked<'_>, spec: SizesSpec, recompute: bool, out: &mut Vec<Split>, counts: &mut Counts) {
+    let all = [Recompute::Nothing, Recompute::Selective, Recompute::Full];
+    let own = spec.recompute;
+    for level in all.into_iter().filter(|level| *level == own || (recompute && *level as u8 > own as u8)) {
+        let spec = SizesSpec { recompute: level, ..spec.clone() };
+        let Ok(sizes) = spec.check(asked.model) else {
+            counts.impossible += 1;
+            return;
+        };
+        let usage = fullest(&asked.job(&sizes), asked.budget.buffers);
+        if usage.total() <= asked.budget.limit() {
+            out.push(Split { spec, sizes, usage });
+            return;
+        }
     }
-    out.push(Split { spec, sizes, usage });
+    counts.too_large += 1;
 }
 
 /// The orders of ranks that differ for these sizes and can be, Megatron's default first. Axes of one rank change nothing and come

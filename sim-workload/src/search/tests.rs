@@ -3,8 +3,9 @@
 use sim_core::units::{Bytes, Rate, Span};
 
 use super::*;
+use crate::model::activations::Recompute;
 use crate::model::catalogue::Models;
-use crate::parallel::Order;
+use crate::parallel::{Order, Zero};
 use crate::units::FlopRate;
 
 fn cluster(gbyte: u64) -> Cluster {
@@ -35,13 +36,7 @@ fn with<T>(model: &str, spec: SizesSpec, memory: u64, per_node: u64, then: impl 
 const VARY: [Dimension; 4] = [Dimension::Tensor, Dimension::Pipeline, Dimension::Virtual, Dimension::Context];
 
 fn small() -> SizesSpec {
-    SizesSpec {
-        gpus: 64,
-        global_batch: 128,
-        sequence: 8192,
-        zero: crate::parallel::Zero::Optimizer,
-        ..SizesSpec::default()
-    }
+    SizesSpec { gpus: 64, global_batch: 128, sequence: 8192, zero: Zero::Optimizer, ..SizesSpec::default() }
 }
 
 #[test]
@@ -69,6 +64,46 @@ fn what_is_listed_holds_and_fits_and_what_is_not_is_counted() {
         }
         let (list, _) = splits(asked, &[Dimension::Tensor, Dimension::Pipeline]);
         assert_eq!(list.len() as u64, all);
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_tried_with_more_recomputation() {
+    let spec = || SizesSpec { tensor: 8, recompute: Recompute::Nothing, zero: Zero::Optimizer, ..small() };
+    with("llama3-70b", spec(), 80_000_000_000, 8, |asked| {
+        let own = [Dimension::Pipeline];
+        let (without, counts) = splits(asked, &own);
+        assert!(counts.too_large > 0, "{counts:?}");
+        let (list, more) = splits(asked, &[Dimension::Pipeline, Dimension::Recompute]);
+        assert!(list.len() > without.len() && more.too_large < counts.too_large, "{counts:?} {more:?}");
+        assert_eq!(more.looked_at, list.len() as u64 + more.impossible + more.too_large);
+        // What fits as it was asked for stays so; the others have the least that fits.
+        for split in &list {
+            let fitted = without.iter().any(|own| own.spec.pipeline == split.spec.pipeline);
+            assert_eq!(fitted, split.spec.recompute == Recompute::Nothing, "{}", split.sizes);
+            if split.spec.recompute == Recompute::Full {
+                let less =
+                    SizesSpec { recompute: Recompute::Selective, ..split.spec.clone() }.check(asked.model).unwrap();
+                assert!(crate::memory::fullest(&asked.job(&less), asked.budget.buffers).total() > asked.budget.limit());
+            }
+        }
+    });
+}
+
+#[test]
+fn stages_of_zero_and_parts_of_experts_vary() {
+    let spec = SizesSpec { tensor: 2, expert: 4, ..small() };
+    with("qwen3-30b-a3b", spec, 80_000_000_000, 8, |asked| {
+        let (list, _) = splits(asked, &[Dimension::Zero]);
+        let stages: Vec<Zero> = list.iter().map(|split| split.sizes.zero).collect();
+        // From what was asked for on.
+        assert!(!stages.contains(&Zero::Replicated) && stages.contains(&Zero::Parameters), "{stages:?}");
+        let (list, _) = splits(asked, &[Dimension::ExpertTensor]);
+        let parts: Vec<u64> = list.iter().map(|split| split.sizes.expert_tensor).collect();
+        assert!(parts.len() > 1 && parts.contains(&2), "{parts:?}");
+        let (list, _) = splits(asked, &[Dimension::Sequence, Dimension::Expert]);
+        assert!(list.iter().all(|s| s.sizes.sequence_parallel || s.sizes.expert == 1));
+        assert!(list.iter().any(|s| !s.sizes.sequence_parallel));
     });
 }
 

@@ -102,6 +102,25 @@ impl<'a> Played<'a> {
         if call.operation == Operation::Send {
             return self.send(machine, bytes);
         }
+        let request = self.request(call, bytes);
+        let timed = bench::time(machine, self.network, &request, 0, 1, Limits::default()).map_err(|e| e.to_string())?;
+        Ok(timed.range.1)
+    }
+
+    /// Why the library has no way to do a call, if it hasn't; nothing is played for it.
+    #[must_use]
+    pub fn refused(&self, call: &Call) -> Option<String> {
+        let machine = self.machines.get(&call.group).filter(|m| m.ranks() > 1 && call.bytes > Bytes::ZERO)?;
+        if call.operation == Operation::Send {
+            return None;
+        }
+        let (_, bytes) = around(call.bytes.get());
+        let why = machine.plan(&self.request(call, Bytes::new(bytes))).err()?;
+        Some(format!("`{}` of {}: {why}", call.name, Bytes::new(bytes)))
+    }
+
+    /// What the library is asked for.
+    fn request(&self, call: &Call, bytes: Bytes) -> Request {
         let collective = match (call.operation, call.name) {
             (Operation::AllReduce, _) => Collective::AllReduce,
             (Operation::AllGather, _) => Collective::AllGather,
@@ -123,8 +142,7 @@ impl<'a> Played<'a> {
             // Kernels of engines want whole vectors of 16 bytes.
             request.bytes = Bytes::new(bytes.get().next_multiple_of(16));
         }
-        let timed = bench::time(machine, self.network, &request, 0, 1, Limits::default()).map_err(|e| e.to_string())?;
-        Ok(timed.range.1)
+        request
     }
 
     /// A message of each rank of the group to the next: they go at the same time, as all ranks of a stage send.

@@ -197,6 +197,23 @@ impl<'a> Calls<'a> {
         Ok(program)
     }
 
+    /// Whether the library has a way to do a call; without what the engine plays, which takes longer to write.
+    ///
+    /// # Errors
+    /// If there is no such call or nothing can run it.
+    pub fn offered(&mut self, communicator: u32, call: u32) -> Result<(), CarryError> {
+        let of = |calls: &mut Self| {
+            let what = *calls.calls.get(call as usize).ok_or_else(|| format!("there is no call {call}"))?;
+            let ranks = calls.communicators.get(communicator as usize).cloned().unwrap_or_default();
+            if ranks.len() < 2 {
+                return Ok(());
+            }
+            let request = calls.request(&ranks, &what);
+            calls.machine(communicator)?.plan(&request).map(drop).map_err(|e| e.to_string())
+        };
+        of(self).map_err(|why| self.impossible(communicator, call, why))
+    }
+
     fn lower(&mut self, communicator: u32, call: u32) -> Result<Program, String> {
         let own = self.communicators.len() - self.programs.len();
         if let Some(program) = (communicator as usize).checked_sub(own).and_then(|at| self.programs.get(at)) {

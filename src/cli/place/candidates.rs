@@ -1,6 +1,5 @@
 //! Divisions and orders of ranks, estimated and simulated.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +9,8 @@ use sim_core::units::{Rate, Span};
 use sim_report::result::{PlacePart, PlaceRow};
 use sim_topology::{Fabric, RouteRequest};
 use sim_workload::memory::would_fit;
-use sim_workload::parallel::Order;
+use sim_workload::model::activations::Recompute;
+use sim_workload::parallel::{Order, Zero};
 use sim_workload::search::{self, Asked, Cluster, Counts, Dimension, Estimate, Parts, Split};
 
 use super::super::context::Context;
@@ -67,12 +67,14 @@ impl Candidate {
             ("vp", sizes.virtual_stages),
             ("dp", sizes.data),
             ("ep", sizes.expert),
+            ("etp", sizes.expert_tensor),
             ("micro_batch", sizes.micro_batch),
         ];
         let tokens = (sizes.global_batch * sizes.sequence) as f64;
         let parts = self.parts().into_iter().map(|(name, time_us)| PlacePart { name, time_us });
         PlaceRow {
             parallelism: parallelism.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+            changes: self.changes(step).into_iter().collect(),
             order: self.order.to_string(),
             memory_bytes: self.split.usage.total().get(),
             bound_us: self.estimate.bound.as_us(),
@@ -81,6 +83,30 @@ impl Candidate {
             tokens_per_s_per_gpu: tokens / (self.time_us() / 1e6).max(1e-12) / step.sizes.gpus as f64,
             parts: parts.collect(),
         }
+    }
+
+    /// Keys beside sizes that differ from the scenario's.
+    pub(super) fn changes(&self, step: &Step) -> Vec<(String, String)> {
+        let (spec, own) = (&self.split.spec, &step.asked);
+        let recompute = match spec.recompute {
+            Recompute::Nothing => "none",
+            Recompute::Selective => "selective",
+            Recompute::Full => "full",
+        };
+        let zero = match spec.zero {
+            Zero::Replicated => "0",
+            Zero::Optimizer => "1",
+            Zero::Gradients => "2",
+            Zero::Parameters => "3",
+        };
+        let sequence = spec.sequence_parallel.unwrap_or(spec.tensor > 1);
+        let own_sequence = own.sequence_parallel.unwrap_or(spec.tensor > 1);
+        let all = [
+            ("recompute", recompute.to_owned(), spec.recompute != own.recompute),
+            ("zero", zero.to_owned(), spec.zero != own.zero),
+            ("sequence_parallel", sequence.to_string(), sequence != own_sequence),
+        ];
+        all.into_iter().filter(|(.., differs)| *differs).map(|(key, value, _)| (key.to_owned(), value)).collect()
     }
 
     /// The keys of the scenario that make it this one.
@@ -99,6 +125,15 @@ impl Candidate {
         .into_iter()
         .map(|(name, value)| Setting::value("place", key(name), value))
         .collect();
+        if sizes.expert_tensor != step.asked.expert_tensor {
+            out.push(Setting::value("place", key("etp"), sizes.expert_tensor));
+        }
+        for (name, value) in self.changes(step) {
+            out.push(match name.as_str() {
+                "recompute" => Setting::text("place", key(&name), value),
+                _ => Setting::value("place", key(&name), value),
+            });
+        }
         out.push(Setting::text("place", key("order"), self.order.to_string()));
         if let (Some(schedule), true) = (&spec.schedule, step.asked.schedule != spec.schedule) {
             out.push(Setting::text("place", key("schedule"), schedule));
@@ -183,9 +218,40 @@ impl Search<'_> {
             Err((too_large, _)) => fault.note(format!("of the scenario's own: {too_large}")),
             Ok(_) => fault,
         };
-        let help =
-            "vary more (`--vary tp,cp,pp,vp,ep,micro_batch`), divide more (`zero`), recompute more, or take more GPUs";
-        Failure::of(Exit::Usage, fault.help(help))
+        Failure::of(Exit::Usage, fault.help(self.would_do()))
+    }
+
+    /// What would fit if more varied.
+    fn would_do(&self) -> String {
+        let more = [Dimension::Recompute, Dimension::Zero, Dimension::MicroBatch];
+        let sizes = [Dimension::Tensor, Dimension::Context, Dimension::Pipeline, Dimension::Virtual, Dimension::Expert];
+        let asked = self.asked();
+        let cluster = cluster(&self.loaded.fabric);
+        // The fewest further keys first.
+        let further: [&[Dimension]; 4] = [&more[..1], &more[..2], &more, &sizes];
+        let mut vary = self.vary.to_vec();
+        for one in further {
+            vary.extend(one.iter().filter(|d| !self.vary.contains(d)));
+            let (splits, _) = search::splits(&asked, &vary);
+            let candidate = |split: Split| {
+                let order = self.step.order.clone();
+                let order = if search::orders(&split.sizes).contains(&order) {
+                    order
+                } else {
+                    search::orders(&split.sizes).into_iter().next()?
+                };
+                let estimate = search::estimate(&asked, &split, &order, &cluster).ok()?;
+                Some(Candidate { split: Arc::new(split), order, estimate, played: None })
+            };
+            let best = splits.into_iter().filter_map(candidate).min_by_key(|one| one.estimate.time);
+            if let Some(best) = best {
+                let row = best.row(self.step);
+                let names: Vec<&str> =
+                    Dimension::ALL.iter().filter(|(_, d)| vary.contains(d)).map(|(name, _)| *name).collect();
+                return format!("{} would fit: --vary {},order", words(&row), names.join(","));
+            }
+        }
+        "nothing that `--vary` knows would make it fit: more GPUs, or a smaller model".to_owned()
     }
 
     /// Simulates these; a remark if that was not possible.
@@ -270,11 +336,15 @@ fn cluster(fabric: &Fabric) -> Cluster {
     }
 }
 
-/// Sizes in a line, those of one left out: `tp 8 · pp 16 · vp 2 · dp 8`.
-pub(super) fn words(parallelism: &BTreeMap<String, u64>) -> String {
-    let names = ["tp", "cp", "pp", "vp", "dp", "ep", "micro_batch"];
-    let shown = names.iter().filter_map(|name| Some((name, parallelism.get(*name).filter(|n| **n > 1)?)));
-    let list: Vec<String> =
+/// Sizes in a line, those of one left out, and other keys that differ from the scenario's: `tp 8 · pp 16 · dp 8 · recompute full`.
+pub(super) fn words(row: &PlaceRow) -> String {
+    let names = ["tp", "cp", "pp", "vp", "dp", "ep", "etp", "micro_batch"];
+    let shown = names.iter().filter_map(|name| Some((name, row.parallelism.get(*name).filter(|n| **n > 1)?)));
+    let mut list: Vec<String> =
         shown.map(|(name, n)| format!("{} {n}", if *name == "micro_batch" { "mbs" } else { name })).collect();
-    if list.is_empty() { "one GPU".to_owned() } else { list.join(" · ") }
+    if list.is_empty() {
+        list.push("one GPU".to_owned());
+    }
+    list.extend(row.changes.iter().map(|(key, value)| format!("{key} {value}")));
+    list.join(" · ")
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use sim_report::table::time_text;
-use sim_workload::parallel::{Axis, Order, Ranks};
+use sim_workload::model::activations::Recompute;
+use sim_workload::parallel::{Axis, Order, Ranks, Zero};
 
 use super::Step;
 use super::candidates::Candidate;
@@ -27,6 +28,20 @@ pub(super) fn file(loaded: &Loaded, step: &Step, best: &Candidate) -> String {
     if sizes.expert > 1 {
         let _ = write!(flags, " --expert-model-parallel-size {}", sizes.expert);
     }
+    if sizes.expert_tensor > 1 {
+        let _ = write!(flags, " --expert-tensor-parallel-size {}", sizes.expert_tensor);
+    }
+    if sizes.sequence_parallel {
+        flags.push_str(" --sequence-parallel");
+    }
+    if sizes.zero == Zero::Optimizer {
+        flags.push_str(" --use-distributed-optimizer");
+    }
+    flags.push_str(match sizes.recompute {
+        Recompute::Nothing => "",
+        Recompute::Selective => " --recompute-granularity selective",
+        Recompute::Full => " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+    });
     let _ = writeln!(out, "# Megatron-LM: {flags}{}", order_flag(&best.order));
     let _ = writeln!(out, "# SLURM: {}", slurm(step));
     out.push_str("rank\tnode\tlocal\tgpu\ttp\tcp\tep\tdp\tstage\n");

@@ -18,11 +18,11 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
     let time = best.time_us.unwrap_or(best.estimate_us);
     let how = if best.time_us.is_some() { "" } else { " by the estimate" };
     // Writing to a String cannot fail, here and below.
-    let _ = writeln!(out, "best{how}: {}, order {}: {}", words(&best.parallelism), best.order, time_text(time));
+    let _ = writeln!(out, "best{how}: {}, order {}: {}", words(best), best.order, time_text(time));
     if let Some(second) = results.candidates.get(1) {
         let other = second.time_us.unwrap_or(second.estimate_us);
         let more = (other / time - 1.0) * 100.0;
-        let second = format!("{}, order {}", words(&second.parallelism), second.order);
+        let second = format!("{}, order {}", words(second), second.order);
         let _ = writeln!(out, "{more:+.1} % for the next, {second}{}", reasons(&results.why));
     }
     let _ = writeln!(
@@ -42,7 +42,7 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
         .iter()
         .map(|row| {
             [
-                words(&row.parallelism),
+                words(row),
                 row.order.clone(),
                 format!("{:.1} GB", row.memory_bytes as f64 / 1e9),
                 time_text(row.bound_us),

@@ -3,7 +3,7 @@
 use sim_report::plot::{Chart, Kind, Scale, Series, queues_chart, rates_chart};
 use sim_report::result::{Envelope, Warning};
 use sim_report::table::{
-    collectives_csv, flows_csv, links_csv, ports_csv, series_csv, step_csv, transfers_csv, write_csv,
+    collectives_csv, flows_csv, inference_csv, links_csv, ports_csv, series_csv, step_csv, transfers_csv, write_csv,
 };
 
 use super::super::context::overrides;
@@ -22,6 +22,7 @@ pub(super) const NAMES: &[&str] = &[
     "critical_path.csv",
     "timeline.json",
     "timeline.svg",
+    "inference.csv",
     "ports.csv",
     "flows.csv",
     "series.csv",
@@ -42,8 +43,16 @@ pub(super) fn write(
     let envelope = Envelope::new(name, loaded.scenario.seed, results).with_warnings(warnings.to_vec());
     let envelope = envelope.with_overrides(overrides(&loaded.catalogue));
     folder.file("result.json", envelope.to_json().map_err(Failure::internal)?.as_bytes())?;
-    folder.table("collectives.csv", |out| collectives_csv(out, &results.collectives))?;
-    folder.table("transfers.csv", |out| transfers_csv(out, &report.all_transfers))?;
+    // Of what there is: a header alone would say nothing.
+    if !results.collectives.is_empty() {
+        folder.table("collectives.csv", |out| collectives_csv(out, &results.collectives))?;
+    }
+    if !report.all_transfers.is_empty() {
+        folder.table("transfers.csv", |out| transfers_csv(out, &report.all_transfers))?;
+    }
+    if !results.inference.is_empty() {
+        folder.table("inference.csv", |out| inference_csv(out, &results.inference))?;
+    }
     folder.table("links.csv", |out| links_csv(out, &report.all_links))?;
     if let Some(svg) = chart(loaded, report) {
         folder.file("chart.svg", svg.as_bytes())?;
@@ -92,6 +101,9 @@ fn packets(folder: &Folder, loaded: &Loaded, report: &Report) -> Result<(), Fail
 fn chart(loaded: &Loaded, report: &Report) -> Option<String> {
     let results = &report.results;
     let title = loaded.scenario.name.clone();
+    if results.collectives.is_empty() && report.all_transfers.is_empty() {
+        return None;
+    }
     let chart = if results.collectives.is_empty() {
         let mut ends: Vec<f64> = report.all_transfers.iter().map(|t| t.start_us + t.time_us).collect();
         ends.sort_by(f64::total_cmp);

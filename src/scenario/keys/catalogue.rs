@@ -4,7 +4,8 @@
 
 use super::fabric::{CLUSTER, PRESET};
 use super::facts::{CONSTANT, FEC, MEASURED, OPTIC, PATH_LATENCY, PCIE_SWITCH, POWER_ROW, PRICE_ROW, RENTAL};
-use super::tables::{NODE, TRANSPORTS};
+use super::node::NODE;
+use super::tables::TRANSPORTS;
 use super::{KeySpec, Kind, TableSpec, Unit, key};
 
 /// The kinds of rows.

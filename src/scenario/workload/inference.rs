@@ -16,7 +16,7 @@ use super::super::keys::INFERENCE;
 use super::super::tree::Node;
 use super::super::view::View;
 use super::step::{Asked, model};
-use crate::diagnostic::{Code, Diagnostics, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostics, Place, shorten, suggest};
 
 /// A workload of inference.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +69,8 @@ pub struct Inference {
     pub batches: Vec<u64>,
     /// Dollars of a GPU and hour.
     pub usd: Option<f64>,
+    /// Where the scenario says so.
+    pub place: Place,
 }
 
 /// Instances that are alike.
@@ -342,6 +344,7 @@ pub(super) fn inference(
         goal: slo,
         batches,
         usd: view.number("usd_per_gpu_hour"),
+        place: item.place.clone(),
         model,
     };
     fits(&asked, &inference, out)?;

@@ -87,5 +87,11 @@ pub(super) fn transfers(
     }
     all.retain(|t| t.bytes.get() > 0);
     let name = view.text("name").map(str::to_owned);
-    Some(Transfers { name, with_previous: view.boolean("with_previous"), repeat: false, traffic: Traffic::List(all) })
+    Some(Transfers {
+        name,
+        with_previous: view.boolean("with_previous"),
+        repeat: false,
+        traffic: Traffic::List(all),
+        place: Some(item.place.clone()),
+    })
 }

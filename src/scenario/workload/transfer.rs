@@ -9,7 +9,7 @@ use super::super::keys::TRANSFER_ITEM;
 use super::super::tree::Node;
 use super::super::view::View;
 use super::collective::exclusive;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
 
 /// Transfers that belong together.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Transfers {
     pub repeat: bool,
     /// Who sends what to whom.
     pub traffic: Traffic,
+    /// Where the scenario says so.
+    pub place: Option<Place>,
 }
 
 /// Who sends what to whom.
@@ -249,13 +251,14 @@ pub(super) fn transfers(
     let name = view.text("name").map(str::to_owned);
     let with_previous = view.boolean("with_previous");
     let repeat = view.boolean("repeat");
+    let place = Some(item.place.clone());
     if let Some(list) = view.node("list") {
         let traffic: Vec<Transfer> =
             view.items("list").iter().filter_map(|entry| one(entry, view, fabric, packets, out)).collect();
         if view.items("list").is_empty() {
             out.push(Diagnostic::new(Code::OutOfRange, "no transfers").at(list.place.clone(), "the list is empty"));
         }
-        return Some(Transfers { name, with_previous, repeat, traffic: Traffic::List(traffic) });
+        return Some(Transfers { name, with_previous, repeat, traffic: Traffic::List(traffic), place });
     }
     let pattern = view.choice("pattern")?;
     let (bytes, start, way) = (view.size("size")?, view.time("start")?, way(view, (over, view.integer("qps")), out)?);
@@ -299,7 +302,7 @@ pub(super) fn transfers(
     if let Some(node) = view.node("via") {
         all_carried(&traffic, way.via, fabric, node, out)?;
     }
-    Some(Transfers { name, with_previous, repeat, traffic })
+    Some(Transfers { name, with_previous, repeat, traffic, place })
 }
 
 /// The NICs that a pattern is over, node by node.

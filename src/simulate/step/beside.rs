@@ -26,7 +26,7 @@ pub(super) fn traffic(world: &World<'_>, with: &[Workload]) -> Result<Vec<Traffi
         let Workload::Transfer(of) = workload else { continue };
         let name = of.name.clone().unwrap_or_else(|| "transfers".to_owned());
         let list: Vec<Transfer> = of.traffic.iter().collect();
-        let messages = transfers::messages(world, &name, &list)?.messages;
+        let messages = transfers::messages(world.loaded, &name, &list)?.messages;
         let program = step_graph::transfers(&messages, world.loaded.fabric.mtu());
         let bytes = messages.iter().map(|message| message.bytes.get()).sum();
         all.push(Traffic { name, program, messages: messages.len() as u32, bytes, repeat: of.repeat });

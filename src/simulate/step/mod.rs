@@ -1,23 +1,29 @@
 //! Training steps: what they are made of, playing them, and what they come to.
 
+mod alone;
 mod beside;
 mod carry;
 mod outline;
+mod refused;
 mod result;
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use sim_core::outcome::StopReason;
 use sim_core::units::{Span, Time};
 use sim_report::plot::Timeline;
 use sim_report::result::{StepRank, StepResult, StepReuse};
-use sim_report::table::step_headline;
+use sim_report::table::{step_alone_short, step_headline, step_messages};
 use sim_workload::compute::Jitter;
 use sim_workload::parallel::Ranks;
+use sim_workload::step::carrier::CarryError;
 use sim_workload::step::make;
 use sim_workload::step::outcome::{Outcome, Piece};
 use sim_workload::step::plan::Plan;
-use sim_workload::step::play::{self, Communicator, Player};
+use sim_workload::step::play::{self, Communicator, PlayError, Player};
+
+pub(super) use refused::refused;
 
 use super::{RunError, Sum, World};
 use crate::scenario::{Step, Workload};
@@ -39,10 +45,11 @@ pub struct PlayedStep {
 }
 
 /// A step that is about to be played.
+#[derive(Clone)]
 struct Job<'a> {
     step: &'a Step,
-    plan: Plan,
-    ranks: Ranks,
+    plan: Rc<Plan>,
+    ranks: Rc<Ranks>,
     options: play::Options,
 }
 
@@ -54,12 +61,11 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     let kept = world.options.keep_all || world.options.timeline;
     let mut jobs = Vec::new();
     for step in &all {
-        countable(step).map_err(|why| RunError::Step { what: what.clone(), why })?;
         let Some(ranks) = step.ranks() else { return Ok(true) };
-        let plan = make::plan(&step.job(), &step.machine, &step.overlap);
+        let plan = Rc::new(make::plan(&step.job(), &step.machine, &step.overlap));
         let watch = if kept { watched(&plan, &ranks) } else { Vec::new() };
         let options = options(world, step, &watch);
-        jobs.push(Job { step, plan, ranks, options });
+        jobs.push(Job { step, plan, ranks: Rc::new(ranks), options });
     }
     let beside = beside::traffic(world, with)?;
     let mut played: Vec<Vec<Outcome>> = Vec::new();
@@ -69,25 +75,18 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     let different = if all.iter().any(|step| step.jitter.kernel_sigma > 0.0) { asked } else { 1 };
     let mut reuse = StepReuse::default();
     let fault = |why: String| RunError::Step { what: what.clone(), why };
+    let events_before = sum.results.engine.events;
     for number in 0..different {
         let began = Instant::now();
-        let drawn = |job: &Job<'_>| {
-            let jitter = Jitter { step: u64::from(number), ..job.step.jitter };
-            play::Options { jitter, ..job.options.clone() }
-        };
-        let drawn: Vec<play::Options> = jobs.iter().map(drawn).collect();
-        let players: Vec<Player<'_>> = jobs.iter().zip(&drawn).map(|(job, options)| player(job, options)).collect();
-        let of: Vec<_> = jobs.iter().zip(&players).map(|(job, player)| (job.step, player, &job.plan)).collect();
-        let programs = beside.iter().map(|traffic| traffic.program.clone()).collect();
-        let (mut carrier, numbers) = carry::carrier(world, &of, programs).map_err(|error| fault(error.to_string()))?;
-        let traffic: Vec<_> = numbers.zip(&beside).map(|(number, traffic)| traffic.at(number)).collect();
-        let stop = || world.interrupted();
-        let outcomes = match play::play_together(players, &traffic, &mut carrier, &stop) {
+        let (outcome, carrier) = once(world, &jobs, &beside, number).map_err(|error| fault(error.to_string()))?;
+        let outcomes = match outcome {
             Ok((outcomes, times)) => {
                 ended = times;
                 outcomes
             }
             Err(_) if world.interrupted() => {
+                sum.results.engine.events += carrier.reuse().events_played;
+                sum.wall += began.elapsed();
                 sum.stop(StopReason::Interrupted, what);
                 return Ok(false);
             }
@@ -98,10 +97,14 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
         played.push(outcomes);
         world.one_done();
     }
+    let events = sum.results.engine.events - events_before;
+    let began = Instant::now();
+    let alone = alone::alone(world, &jobs, (different, events, beside.len()), &fault)?;
+    sum.wall += began.elapsed();
     (different..asked).for_each(|_| world.one_done());
     sum.stragglers = None;
     let mut said = Vec::new();
-    for (at, job) in jobs.iter().enumerate() {
+    for ((at, job), alone) in jobs.iter().enumerate().zip(alone) {
         let outcomes: Vec<&Outcome> = played.iter().filter_map(|of| of.get(at)).collect();
         let mut times: Vec<Time> = outcomes.iter().map(|outcome| outcome.end).collect();
         if let Some(only) = times.first().copied().filter(|_| different < job.step.steps) {
@@ -109,12 +112,9 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
         }
         let Some(median) = median(&outcomes) else { continue };
         let of = (job.step, &world.loaded.fabric);
-        let (result, kept_of) = result::result(of, (&job.plan, &job.ranks), (&times, median), reuse.clone(), kept);
-        said.push(if jobs.len() > 1 {
-            format!("{}: {}", job.step.title(), headline(&result))
-        } else {
-            headline(&result)
-        });
+        let (mut result, kept_of) = result::result(of, (&job.plan, &job.ranks), (&times, median), reuse.clone(), kept);
+        result.alone = alone;
+        said.push(headline(&result));
         sum.headline_us = if at == 0 { result.time_us } else { sum.headline_us.max(result.time_us) };
         if kept {
             sum.steps.push(kept_of);
@@ -130,26 +130,29 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     Ok(true)
 }
 
-/// Operations of a rank, and of all ranks, that can be gone through: some minutes and some gigabytes.
-const MOST_OPERATIONS: (u64, u64) = (20_000_000, 4_000_000_000);
+/// What a played step gave: the outcome of each job, and how often each traffic beside them had arrived by its end.
+type Ended = Result<(Vec<Outcome>, Vec<u64>), PlayError>;
 
-/// Refuses steps of more operations than can be gone through.
-fn countable(step: &Step) -> Result<(), String> {
-    let sizes = &step.sizes;
-    let layers = step.model.layers.div_ceil(sizes.pipeline) + 2 * sizes.virtual_stages;
-    // Two passes, and about six kernels and messages in each.
-    let each = u128::from(sizes.micros()) * u128::from(layers) * 12;
-    let all = each * u128::from(sizes.gpus);
-    let (most, most_of_all) = (u128::from(MOST_OPERATIONS.0), u128::from(MOST_OPERATIONS.1));
-    if each <= most && all <= most_of_all {
-        return Ok(());
-    }
-    let fits = most.min(most_of_all / u128::from(sizes.gpus)) / (u128::from(layers) * 12);
-    Err(format!(
-        "{} micro batches of {layers} layers a stage are about {each} operations a rank and {all} in all; at most {most} and {most_of_all} can \
-         be gone through, with {fits} micro batches: set `global_batch` lower, or `micro_batch` higher",
-        sizes.micros()
-    ))
+/// Plays the `number`-th step of all jobs, with traffic beside it; and who carried its messages.
+fn once<'a>(
+    world: &World<'a>,
+    jobs: &[Job<'_>],
+    beside: &[beside::Traffic],
+    number: u32,
+) -> Result<(Ended, carry::Carries<'a>), CarryError> {
+    let drawn = |job: &Job<'_>| {
+        let jitter = Jitter { step: u64::from(number), ..job.step.jitter };
+        play::Options { jitter, ..job.options.clone() }
+    };
+    let drawn: Vec<play::Options> = jobs.iter().map(drawn).collect();
+    let players: Vec<Player<'_>> = jobs.iter().zip(&drawn).map(|(job, options)| player(job, options)).collect();
+    let of: Vec<_> = jobs.iter().zip(&players).map(|(job, player)| (job.step, player, &*job.plan)).collect();
+    let programs = beside.iter().map(|traffic| traffic.program.clone()).collect();
+    let (mut carrier, numbers) = carry::carrier(world, &of, programs)?;
+    let traffic: Vec<_> = numbers.zip(beside).map(|(number, traffic)| traffic.at(number)).collect();
+    let stop = || world.interrupted();
+    let ended = play::play_together(players, &traffic, &mut carrier, &stop);
+    Ok((ended, carrier))
 }
 
 /// A player of a job.
@@ -205,11 +208,19 @@ fn median<'a>(outcomes: &[&'a Outcome]) -> Option<&'a Outcome> {
     outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?).copied()
 }
 
-/// The answer, and what most of the time beside compute goes to.
+/// The answer, what most of the time beside compute goes to, and what others beside it cost.
 fn headline(result: &StepResult) -> String {
+    let lost = largest_loss(result);
+    match step_alone_short(result) {
+        Some(alone) => format!("{lost} {alone}"),
+        None => lost,
+    }
+}
+
+fn largest_loss(result: &StepResult) -> String {
     let parts = &result.parts;
     let mut lost: Vec<(String, f64)> =
-        parts.exposed_us.iter().map(|(d, us)| (format!("exposed {d} messages"), *us)).collect();
+        parts.exposed_us.iter().map(|(d, us)| (format!("exposed {}", step_messages(d)), *us)).collect();
     lost.push(("the pipeline's bubble".to_owned(), parts.bubble_us));
     lost.push(("waiting for late ranks".to_owned(), parts.straggler_wait_us));
     lost.push(("the optimizer".to_owned(), parts.optimizer_us));

@@ -49,6 +49,7 @@ impl Step {
             messages,
             messages_of_stage: stage,
             kernels: self.rates.clone(),
+            best_kernels: self.best_rates,
             model_tflop: work.as_tera(),
             peak_tflops: self.peak_tflops(),
             kernels_us: Span::from_ps(longest.as_ps().saturating_mul(job.sizes.micros())).as_us(),

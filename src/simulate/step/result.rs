@@ -92,6 +92,13 @@ fn parts(rank: &Breakdown) -> StepParts {
     one.mean()
 }
 
+/// The mean of ranks.
+pub(super) fn mean(ranks: &[Breakdown]) -> StepParts {
+    let mut all = Sums::default();
+    ranks.iter().for_each(|rank| all.add(rank));
+    all.mean()
+}
+
 /// A rank's time without kernels.
 fn waited(rank: &Breakdown) -> Span {
     rank.communication() + rank.bubble + rank.straggler
@@ -155,6 +162,7 @@ pub(super) fn result(
         slow_ranks: slow(&outcome.ranks, &names),
         steps_us: if times.len() > 1 { times.iter().map(|t| t.as_us()).collect() } else { Vec::new() },
         reuse,
+        alone: None,
         outline,
     };
     let mut played = PlayedStep { name: step.title().to_owned(), ..PlayedStep::default() };

@@ -20,6 +20,8 @@ pub(super) struct Compute {
     pub(super) machine: Machine,
     pub(super) device: String,
     pub(super) rates: String,
+    /// Whether the rates are neither scaled nor measured by the user.
+    pub(super) best: bool,
     pub(super) slowdown: Slowdown,
 }
 
@@ -77,12 +79,13 @@ pub(super) fn compute(
         machine.profile = profile(node, out)?;
         rates += &format!(", measured: {}", node.as_text().unwrap_or_default());
     }
+    let best = efficiency == 1.0 && view.node("profile").is_none();
     let part = |key: &str, usual: u64| view.number(key).map_or(usual, |part| (part * 1e6).round() as u64);
     let slowdown = Slowdown {
         scale_up: part("scale_up_loss", figures.overlap.scale_up),
         scale_out: part("scale_out_loss", figures.overlap.scale_out),
     };
-    Some(Compute { number, machine, device: device.gpu.clone(), rates, slowdown })
+    Some(Compute { number, machine, device: device.gpu.clone(), rates, best, slowdown })
 }
 
 /// A file of measured kernels, relative to the file that names it.
@@ -96,6 +99,7 @@ fn profile(node: &Node, out: &mut Diagnostics) -> Option<Profile> {
             return None;
         }
     };
+    out.sources.add_data(beside.join(name).display().to_string(), text.clone());
     match Profile::from_toml(&text) {
         Ok(profile) => Some(profile),
         Err(error) => {

@@ -53,6 +53,8 @@ pub struct Step {
     pub device: String,
     /// Where its rates come from, in words.
     pub rates: String,
+    /// Whether they are the best that were seen, neither scaled nor measured.
+    pub best_rates: bool,
     /// What kernels lose beside messages.
     pub slowdown: Slowdown,
     /// Random laws of kernels and GPUs.
@@ -188,6 +190,7 @@ pub(super) fn step(
     let jitter = compute::jitter(&asked, seed);
     let compute = compute?;
     let job = Job { model: &model, sizes: &sizes, widths, choices, mode: Mode::Training };
+    sizes::countable_buckets(&asked, &job, out)?;
     let (budget, usage) = memory::memory(&asked, fabric, catalogue, &spec, &job, out)?;
     Some(Box::new(Step {
         name: view.text("name").map(str::to_owned),
@@ -203,6 +206,7 @@ pub(super) fn step(
         machine: compute.machine,
         device: compute.device,
         rates: compute.rates,
+        best_rates: compute.best,
         slowdown: compute.slowdown,
         jitter,
         slow: slow?,

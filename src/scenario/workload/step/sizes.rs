@@ -1,12 +1,13 @@
 //! Sizes of a parallelism and choices of a framework, from the keys that say them.
 
+use sim_core::units::Bytes;
 use sim_workload::experts::{Copies, Payload};
-use sim_workload::job::{Choices, Widths};
+use sim_workload::job::{Choices, Job, Widths};
 use sim_workload::messages::Buckets;
 use sim_workload::model::activations::Recompute;
 use sim_workload::model::{Adapters, Model};
 use sim_workload::parallel::split::Split;
-use sim_workload::parallel::{ContextKind, Order, SizeFault, Sizes, SizesSpec, Zero};
+use sim_workload::parallel::{ContextKind, Local, Order, SizeFault, Sizes, SizesSpec, Zero};
 use sim_workload::pipeline::ScheduleFault;
 use sim_workload::step::overlap::Overlap;
 
@@ -160,6 +161,7 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         Some(Adapters { rank: lora.integer("rank")?, attention: on != "ffn", ffn: on != "attention" })
     });
     let sharded = sizes.zero == Zero::Parameters;
+    let alone = sizes.zero != Zero::Replicated && sizes.data * sizes.context == 1;
     let idle = [
         ("experts", model.experts.is_none(), "the model has no experts"),
         ("buckets", sharded, "units of ZeRO-3 are layers"),
@@ -174,6 +176,8 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         ("cp_kind", sizes.context == 1, "there is no context parallelism"),
         ("scatter_gather", sizes.sequence_parallel, "with sequence parallelism each rank has a part in any case"),
         ("shard", sizes.zero == Zero::Replicated, "nothing is divided"),
+        ("zero", alone, "dp · cp = 1: there is nobody to divide with"),
+        ("fsdp", alone, "dp · cp = 1: there is nobody to divide with"),
     ];
     for (key, idle, why) in idle {
         if idle && view.has(key) {
@@ -203,6 +207,24 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         combine: payload("combine"),
     };
     (widths, choices)
+}
+
+/// Messages of gradients in a step that a rank can wait for.
+const MOST_BUCKETS: u64 = 65_535;
+
+/// Refuses buckets of so few bytes that there are more of them than can be told apart.
+pub(super) fn countable_buckets(asked: &Asked<'_>, job: &Job<'_>, out: &mut Diagnostics) -> Option<()> {
+    let Buckets::Bytes(bytes) = job.choices.buckets else { return Some(()) };
+    let of_stage = |stage| Local::of_stage(job.model, job.sizes, stage).total();
+    let most = (0..job.sizes.pipeline).map(of_stage).max().unwrap_or(0).saturating_mul(job.widths.gradient);
+    if job.sizes.zero == Zero::Parameters || most / bytes.max(1) <= MOST_BUCKETS {
+        return Some(());
+    }
+    let label = format!("{} of gradients on a rank are {} messages", Bytes::new(most), most.div_ceil(bytes.max(1)));
+    let fault = asked.fault(Code::TooLarge, "too many messages of gradients", &["bucket_size", "buckets"], label);
+    let least = Bytes::new(most.div_ceil(MOST_BUCKETS).next_multiple_of(1024));
+    out.push(fault.help(format!("at most {MOST_BUCKETS}: bucket_size = \"{least}\" or more")));
+    None
 }
 
 /// A fault of sizes at the key that it is about, with the relation and the nearest values that would do.
@@ -244,6 +266,21 @@ pub(super) fn fault(asked: &Asked<'_>, fault: &SizeFault, model: &Model, spec: &
                 _ => &[],
             };
             asked.fault(Code::BadSizes, format!("{what} needs {needs}"), keys, "asked for here").help(hint.clone())
+        }
+        SizeFault::Operations { micros, layers, each, all, most, most_of_all, fits } => {
+            let keys = ["grad_accumulation", "global_batch"];
+            let label = format!(
+                "{micros} micro batches of {layers} layers a stage are about {each} kernels and messages a rank, {all} in all"
+            );
+            let found = asked.fault(Code::BadSizes, "the step is too large to be gone through", &keys, label);
+            let found = found.note(format!("at most {most} a rank, and {most_of_all} in all"));
+            if *fits == 0 {
+                return found.help("fewer ranks, or fewer layers a stage");
+            }
+            let batch = fits.saturating_mul(replicas(spec)).saturating_mul(spec.micro_batch);
+            found.help(format!(
+                "{fits} micro batches would do, which is global_batch = {batch}; or a larger `micro_batch`"
+            ))
         }
         SizeFault::Schedule(ScheduleFault::Unknown { .. }) => {
             asked.fault(Code::BadSizes, fault.to_string(), &["schedule"], "not known")

@@ -1,0 +1,45 @@
+//! What a step takes without what runs beside it.
+
+use sim_report::result::StepAlone;
+use sim_workload::step::outcome::Outcome;
+use sim_workload::step::play;
+
+use super::super::{RunError, World};
+use super::{Job, median, once, result};
+
+/// Events of all jobs together up to which each is played once more by itself: some seconds of work. By events and not by the
+/// clock, so that the same scenario always gives the same output.
+const CHEAP: u64 = 20_000_000;
+
+/// Of each job what it takes alone, the median of `different` steps; nothing where that is not played: alone anyway, too long, or
+/// interrupted.
+pub(super) fn alone(
+    world: &World<'_>,
+    jobs: &[Job<'_>],
+    (different, events, beside): (u32, u64, usize),
+    fault: &dyn Fn(String) -> RunError,
+) -> Result<Vec<Option<StepAlone>>, RunError> {
+    if jobs.len() + beside < 2 || events > CHEAP {
+        return Ok(vec![None; jobs.len()]);
+    }
+    let mut all = Vec::new();
+    for job in jobs {
+        let options = play::Options { watch: Vec::new(), ..job.options.clone() };
+        let job = [Job { options, ..job.clone() }];
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        for number in 0..different {
+            let (played, _) = once(world, &job, &[], number).map_err(|error| fault(error.to_string()))?;
+            match played {
+                Ok((list, _)) => outcomes.extend(list),
+                Err(_) if world.interrupted() => return Ok(vec![None; jobs.len()]),
+                Err(error) => return Err(fault(error.to_string())),
+            }
+        }
+        let list: Vec<&Outcome> = outcomes.iter().collect();
+        all.push(
+            median(&list)
+                .map(|outcome| StepAlone { time_us: outcome.end.as_us(), parts: result::mean(&outcome.ranks) }),
+        );
+    }
+    Ok(all)
+}
