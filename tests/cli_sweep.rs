@@ -159,6 +159,64 @@ fn a_sweep_that_was_killed_goes_on_to_the_same_file() {
     assert_eq!(names(&dir), ["a.csv", "a.parquet", "s.toml", "whole.csv", "whole.parquet"]);
 }
 
+/// A thousand steps of 64 GPUs: two divisions with all in a node's switch or all over rails, two pipelines, gradients beside kernels
+/// or after them, by how fast kernels are.
+const STEPS: &str = r#"
+[base]
+system = "hgx-h100"
+nodes = 8
+[[base.workload]]
+kind = "step"
+model = "llama3.1-8b"
+zero = 1
+global_batch = 64
+sequence = 4096
+recompute = "full"
+
+[[axis]]
+key = "workload.0.tp"
+values = [1, 8]
+[[axis]]
+key = "workload.0.pp"
+values = [1, 2]
+[[axis]]
+key = "workload.0.overlap.gradients"
+values = [true, false]
+[[axis]]
+key = "workload.0.compute.efficiency"
+range = { from = 0.6, to = 0.99, count = 125 }
+"#;
+
+#[test]
+#[ignore = "four times a thousand steps: some minutes"]
+fn a_thousand_steps_that_were_killed_are_the_same() {
+    let dir = folder(STEPS);
+    done(&sweep(&dir, &["--out", "whole.csv"]));
+    done(&sweep(&dir, &["--out", "whole.parquet"]));
+    for (out, rows) in [("a.csv", "a.csv"), ("a.parquet", "a.parquet.partial.csv")] {
+        for lines in [100, 700] {
+            let mut running = begun(dir.path(), rows, lines, &[out, "--resume"]);
+            running.0.kill().unwrap();
+            running.0.wait().unwrap();
+        }
+        assert!(cells(&text(&dir, rows)).len() < 1001, "{out} was done before it was killed");
+        done(&sweep(&dir, &["--out", out, "--resume"]));
+    }
+    assert_eq!(text(&dir, "a.csv"), text(&dir, "whole.csv"));
+    assert_eq!(cells(&text(&dir, "whole.csv")).len(), 1001);
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(bytes("a.parquet"), bytes("whole.parquet"));
+}
+
+#[test]
+fn what_no_run_would_do_ends_a_sweep_before_it_begins() {
+    let dir = folder(
+        &SWEEP.replace("sizes = [\"4 MiB\"]", "sizes = [\"4 MiB\"]\nalgorithm = \"one_shot\"").replace("[1, 2]", "[2]"),
+    );
+    sweep(&dir, &["--out", "a.csv"]).fails(2, &["E040", "one_shot", "cannot be played"]);
+    assert_eq!(names(&dir), ["s.toml"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_sweep_says_so_and_goes_on() {

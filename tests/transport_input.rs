@@ -192,3 +192,13 @@ fn keys_that_nothing_asks_for() {
     finds(&["transport.model=virtual", "transport.ecn.kmin=\"1 MB\""], Code::NoEffect, "");
     finds(&[roce, "transport.preset=roce-401g"], Code::UnknownSystem, "preset");
 }
+
+#[test]
+fn what_switches_of_packets_do_not_do_is_refused_before_a_run() {
+    let ask = "workload=[{ kind = \"collective\", op = \"all_reduce\", sizes = [\"1 MiB\"] }]";
+    let sums = ["software.env.NCCL_COLLNET_ENABLE=1", "software.env.NCCL_ALGO=CollnetDirect", ask];
+    let refused = |model: &str| load(&[model, sums[0], sums[1], sums[2]]).unwrap().refused();
+    assert_eq!(refused("transport.model=packets").list[0].code, Code::NotOverPackets);
+    assert!(refused("transport.model=virtual").list.is_empty());
+    assert!(load(&["transport.model=packets", ask]).unwrap().refused().list.is_empty());
+}
