@@ -90,7 +90,7 @@ fn relations_that_fail_are_told_with_the_nearest_that_would_do() {
         ("tp = 8\ncp = 2\nsequence = 100\nglobal_batch = 16\n", &["E004"]),
         ("tp = 8\nglobal_batch = 16\norder = \"tp-cp-pp\"\n", &["E120", "leaves out `dp`", "tp-cp-pp-dp"]),
         ("tp = 8\nglobal_batch = 16\norder = \"tp-xx\"\n", &["E120", "expected `tp`, `cp`, `ep`, `dp` or `pp`"]),
-        ("pp = 2\nchunk_layers = [16, 15]\nglobal_batch = 16\n", &["E120", "2 entries of 31 layers"]),
+        ("pp = 2\nchunk_layers = [16, 15]\nglobal_batch = 16\n", &["E120", "2 entries, 31 layers in all"]),
         ("zero = 1\nshard = 3\nglobal_batch = 16\n", &["`(dp · cp) % shard = 0`", "near: shard = 1, 2, 4 or 8"]),
         ("zero = 0\nshard = 4\nglobal_batch = 16\n", &["`shard` needs something to divide", "set `zero` to 1, 2 or 3"]),
         ("tp = 0\nglobal_batch = 16\n", &["E016", "`tp` is out of range"]),
