@@ -152,7 +152,7 @@ pub fn step_text(step: &StepResult) -> String {
     if !step.critical_path.is_empty() {
         let _ = write!(out, "\nthe chain of work that the end waited for\n{}", path_text(step));
     }
-    if step.critical_path.iter().any(|row| row.kind != "compute") {
+    if step.critical_path.iter().any(|row| !matches!(row.kind.as_str(), "compute" | "late")) {
         let _ = writeln!(
             out,
             "a message counts here with all its time, above as exposed only while no kernel ran on its rank"

@@ -209,7 +209,7 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
     (widths, choices)
 }
 
-/// Messages of gradients in a step that a rank can wait for.
+/// Messages of gradients in a step: more than any framework cuts, and each is kept for all stages.
 const MOST_BUCKETS: u64 = 65_535;
 
 /// Refuses buckets of so few bytes that there are more of them than can be told apart.
