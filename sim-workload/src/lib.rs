@@ -10,6 +10,7 @@
 //! * [`compute`]: the time of kernels on a GPU.
 //! * [`experts`]: tokens to experts.
 //! * [`step`]: what ranks do in which order, and the time it takes over a network.
+//! * [`closed`]: the time of calls and steps by closed forms.
 //! * [`serving`]: instances that serve requests: steps, continuous batching, caches that move, goodput.
 //! * [`failures`]: what failures and checkpoints cost a long run.
 //! * [`search`]: the best sizes and orders of ranks.
@@ -17,6 +18,7 @@
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
 
+pub mod closed;
 pub mod compute;
 pub mod experts;
 pub mod failures;

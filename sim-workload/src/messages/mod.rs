@@ -174,19 +174,25 @@ impl fmt::Display for Message {
 }
 
 impl Message {
-    /// Bytes that a rank of a group of `n` sends at least: 2S(n−1)/n for an all-reduce, S(n−1)/n for gather, scatter and
-    /// all-to-all, S for a send. Rounded up.
+    /// Bytes that a rank of a group of `n` sends at least: [`wire_bytes`].
     #[must_use]
     pub const fn wire_bytes(&self, n: u64) -> Bytes {
-        let s = self.bytes.get() as u128;
-        let n = if n == 0 { 1 } else { n } as u128;
-        let bytes = match self.operation {
-            Operation::AllReduce => (2 * s * (n - 1)).div_ceil(n),
-            Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => (s * (n - 1)).div_ceil(n),
-            Operation::Send => s,
-        };
-        Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
+        wire_bytes(self.operation, self.bytes, n)
     }
+}
+
+/// Bytes that a rank of a group of `n` sends at least: 2S(n−1)/n for an all-reduce, S(n−1)/n for gather, scatter and
+/// all-to-all, S for a send. Rounded up.
+#[must_use]
+pub const fn wire_bytes(operation: Operation, size: Bytes, n: u64) -> Bytes {
+    let s = size.get() as u128;
+    let n = if n == 0 { 1 } else { n } as u128;
+    let bytes = match operation {
+        Operation::AllReduce => (2 * s * (n - 1)).div_ceil(n),
+        Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => (s * (n - 1)).div_ceil(n),
+        Operation::Send => s,
+    };
+    Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
 }
 
 /// The messages of a rank of `stage`, each with how often it comes in a step.

@@ -43,6 +43,8 @@ pub struct Spread {
     pub rails: u64,
     /// Most members in one domain.
     pub most_in_domain: u64,
+    /// Fewest members in one domain that has any.
+    pub fewest_in_domain: u64,
 }
 
 impl Spread {
@@ -164,17 +166,17 @@ impl Placement {
         let places: Vec<Place> = group.iter().map(|r| self.place(*r)).collect();
         let count = |mut values: Vec<u64>| {
             values.sort_unstable();
-            let most = values.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0);
-            values.dedup();
-            (values.len() as u64, most as u64)
+            let runs = || values.chunk_by(|a, b| a == b).map(|run| run.len() as u64);
+            (runs().count() as u64, runs().max().unwrap_or(0), runs().min().unwrap_or(0))
         };
-        let (domains, most_in_domain) = count(places.iter().map(|p| p.domain).collect());
+        let (domains, most_in_domain, fewest_in_domain) = count(places.iter().map(|p| p.domain).collect());
         Spread {
             ranks: group.len() as u64,
             nodes: count(places.iter().map(|p| p.node).collect()).0,
             domains,
             rails: count(places.iter().map(|p| p.local).collect()).0,
             most_in_domain,
+            fewest_in_domain,
         }
     }
 }

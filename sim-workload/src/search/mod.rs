@@ -1,23 +1,22 @@
 //! Searching for the best division of a job over a cluster: which sizes, in which order of ranks.
 //!
 //! From coarse to fine. [`space`] lists the sizes that hold every relation and fit into memory, and the orders of ranks;
-//! [`estimate()`] gives each a lower bound and a time from closed forms, with groups as they lie on nodes; who has an event
+//! [`estimate()`] gives each a lower bound and a time from [closed forms](crate::closed), with groups as they lie on nodes; who has an event
 //! simulation plays the best of these. [`why`] says in which parts of the time one is better than another.
 
-pub mod estimate;
 pub mod space;
 
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Cluster, Estimate, estimate};
 pub use space::{Counts, Dimension, Split, orders, splits};
 
+use crate::closed::{Cluster, Estimate};
 use crate::compute::Machine;
 use crate::job::{Choices, Job, Mode, Widths};
 use crate::memory::Budget;
 use crate::model::Model;
-use crate::parallel::{Placement, Sizes, SizesSpec};
+use crate::parallel::{Order, OrderFault, Placement, Ranks, Sizes, SizesSpec};
 use crate::step::overlap::Overlap;
 
 /// What is divided.
@@ -47,6 +46,16 @@ impl<'a> Asked<'a> {
     pub const fn job(&self, sizes: &'a Sizes) -> Job<'a> {
         Job { model: self.model, sizes, widths: self.widths, choices: self.choices, mode: Mode::Training }
     }
+}
+
+/// The time of a step with these sizes and this order of ranks, by [closed forms](crate::closed).
+///
+/// # Errors
+/// If the order can't be.
+pub fn estimate(asked: &Asked<'_>, split: &Split, order: &Order, cluster: &Cluster) -> Result<Estimate, OrderFault> {
+    let ranks = Ranks::new(order, &split.sizes)?;
+    let job = asked.job(&split.sizes);
+    Ok(crate::closed::step(&job, asked.machine, &asked.overlap, &ranks, asked.placement, cluster))
 }
 
 /// Parts of a time, by name, in µs.

@@ -3,18 +3,15 @@
 use sim_core::units::{Bytes, Rate, Span};
 
 use super::*;
+use crate::closed::Path;
 use crate::model::activations::Recompute;
 use crate::model::catalogue::Models;
 use crate::parallel::{Order, Zero};
 use crate::units::FlopRate;
 
 fn cluster(gbyte: u64) -> Cluster {
-    Cluster {
-        scale_up: Rate::bytes_per_sec(450_000_000_000),
-        scale_out: Rate::bytes_per_sec(gbyte * 1_000_000_000),
-        scale_up_latency: Span::from_us(2),
-        scale_out_latency: Span::from_us(8),
-    }
+    let path = |gbyte, us| Path { rate: Rate::gbyte(gbyte), latency: Span::from_us(us) };
+    Cluster { scale_up: path(450, 2), scale_out: path(gbyte, 8), reduces: false }
 }
 
 fn with<T>(model: &str, spec: SizesSpec, memory: u64, per_node: u64, then: impl FnOnce(&Asked<'_>) -> T) -> T {

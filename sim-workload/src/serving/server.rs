@@ -13,93 +13,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use sim_core::units::{Span, Time};
 
+pub use super::deployment::{Deployment, Handover, Limits, Order, Pool};
 use super::requests::Request;
-use super::step::Steps;
 use super::{Batch, Chunk};
-
-/// Which work comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Steps of whole prompts before steps that decode.
-    PrefillFirst,
-    /// Each step decodes all, and fills up with parts of prompts.
-    #[default]
-    Chunked,
-}
-
-/// What an instance can hold and do at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests in a batch, at least one.
-    pub sequences: u64,
-    /// Tokens of a step, at least one; a whole prompt may exceed it.
-    pub tokens: u64,
-    /// Tokens in the cache.
-    pub cache: u64,
-}
-
-/// Instances that are alike.
-#[derive(Debug)]
-pub struct Pool<'a> {
-    /// Their steps.
-    pub steps: Steps<'a>,
-    /// How many, at least one.
-    pub count: u32,
-    /// Of each.
-    pub limits: Limits,
-    /// Which work comes first.
-    pub order: Order,
-}
-
-/// How the cache goes from one pool to the other.
-pub trait Handover {
-    /// The time that the cache of `tokens` tokens takes when nothing else is sent.
-    fn time(&self, tokens: u64) -> Span;
-    /// Whether layers are sent as soon as they are made.
-    fn by_layer(&self) -> bool;
-}
-
-/// Who serves.
-#[derive(Clone, Copy)]
-pub enum Deployment<'a> {
-    /// One pool does both.
-    Together(&'a Pool<'a>),
-    /// One pool for prompts, one for answers.
-    Apart {
-        /// For prompts.
-        prefill: &'a Pool<'a>,
-        /// For answers.
-        decode: &'a Pool<'a>,
-        /// Between them.
-        handover: &'a dyn Handover,
-    },
-}
-
-impl core::fmt::Debug for Deployment<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Together(_) => "Together",
-            Self::Apart { .. } => "Apart",
-        })
-    }
-}
-
-impl<'a> Deployment<'a> {
-    /// The pools, that for prompts first.
-    pub fn pools(&self) -> impl Iterator<Item = &'a Pool<'a>> {
-        let (first, second) = match *self {
-            Self::Together(pool) => (pool, None),
-            Self::Apart { prefill, decode, .. } => (prefill, Some(decode)),
-        };
-        core::iter::once(first).chain(second)
-    }
-
-    /// All GPUs.
-    #[must_use]
-    pub fn gpus(&self) -> u64 {
-        self.pools().map(|p| u64::from(p.count) * p.steps.instance.shape.gpus()).sum()
-    }
-}
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

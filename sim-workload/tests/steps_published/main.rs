@@ -1,11 +1,11 @@
 //! Published times of training steps beside what comes out here: `docs/steps-accuracy.md` says how, and what comes of it.
 //!
-//! `ROWS=1 FAMILY=llama31 cargo test -p sim-workload --test steps_published -- --nocapture` prints rows.
+//! `ROWS=1 FAMILY=llama31 cargo test -p sim-workload --test steps_published -- --nocapture` prints rows: the fit, both errors, and what the closed form is off from the play.
 
 mod accepted;
+mod closed;
 mod cluster;
 mod fit;
-mod forms;
 mod kernels;
 mod mapping;
 mod played;
@@ -64,7 +64,7 @@ fn shown(scored: &[Scored]) -> bool {
     let only = std::env::var("FAMILY").unwrap_or_default();
     for s in scored.iter().filter(|s| s.case.row.family.contains(&only)) {
         println!(
-            "{:44} {:.3} {:64} {:5} {} {:9.3} {:+6.1} {:+6.1} {}",
+            "{:44} {:.3} {:64} {:5} {} {:9.3} {:+6.1} {:+6.1} {:+6.1} {}",
             s.case.group(),
             s.fit.efficiency,
             s.case.row.name,
@@ -73,6 +73,7 @@ fn shown(scored: &[Scored]) -> bool {
             s.case.seconds,
             s.plain_error() * 100.0,
             s.error() * 100.0,
+            (closed::step(&s.case) / s.plain - 1.0) * 100.0,
             s.standing()
         );
     }

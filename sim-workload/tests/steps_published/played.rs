@@ -3,7 +3,6 @@
 //! Without contention between different calls all replicas are alike: one is played, and its calls take what they take among all. Micro batches beyond those
 //! that fill the pipeline add the same time each: a step of many is two of few, and their difference for each further one.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use sim_core::units::{Span, Time};
@@ -16,7 +15,7 @@ use sim_workload::step::outcome::Outcome;
 use sim_workload::step::plan::{Call, Plan};
 use sim_workload::step::play::{Options, PlayError, Player, play};
 
-use crate::forms::Forms;
+use crate::closed;
 use crate::kernels::{Fit, machine};
 use crate::mapping::Case;
 
@@ -150,11 +149,11 @@ type Play<'p> = dyn Fn(&Plan, Player<'_>, Vec<u32>) -> Result<Outcome, PlayError
 
 /// The step of these ranks, played so.
 pub(crate) fn over(case: &Case, ranks: &Ranks, fit: Fit, with: &Play<'_>) -> Parts {
-    let forms = RefCell::new(Forms::new(case));
+    let leaves = closed::leaving(case);
     from_plays(&case.sizes, |sizes| {
         let plan = plan_of(case, sizes, fit);
         let options = Options { slowdown: Some(Figures::builtin().overlap), ..Options::default() };
-        let player = Player::new(&plan, ranks, &options, |c| forms.borrow_mut().leaves(c.group));
+        let player = Player::new(&plan, ranks, &options, |c| leaves(c.group));
         let sizes = player.communicators().iter().map(|c| c.ranks.len() as u32).collect();
         parts(&with(&plan, player, sizes).unwrap_or_else(|e| panic!("{}: {e}", case.row.name)))
     })

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::closed;
 use crate::fit::{self, Scored};
 use crate::mapping::RULES;
 use crate::rows::{self, Row};
@@ -108,6 +109,7 @@ pub(crate) fn page(scored: &[Scored], unwritten: &[(Row, String)]) -> String {
             writeln!(w, "| {family} | {tau:.2}, ≥ {TAU}: {word} | {pairs} |").unwrap();
         }
     }
+    w.push_str(&closed::table(scored));
     fits(&mut w, scored);
     writeln!(w, "\n## What rows don't state\n").unwrap();
     writeln!(w, "| rule | taken instead | rows |\n|---|---|---:|").unwrap();

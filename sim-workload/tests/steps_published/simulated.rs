@@ -17,16 +17,15 @@ use sim_workload::step::islands::Islands;
 use sim_workload::step::plan::Call;
 use sim_workload::step::play::play;
 
-use crate::forms::Forms;
+use crate::closed;
 use crate::kernels::Fit;
 use crate::mapping::Case;
 use crate::played::{self, Parts};
 
-/// The cluster of a row as a network.
-fn fabric(case: &Case) -> Result<Fabric, String> {
+/// So many nodes of a row's cluster as a network.
+pub(crate) fn fabric(case: &Case, nodes: u64) -> Result<Fabric, String> {
     let catalogue = Catalogue::builtin();
     let node = catalogue.system(case.cluster.system).map_err(|e| e.to_string())?.node.clone();
-    let nodes = (0..case.row.gpus).map(|rank| case.placement.place(rank).node).max().unwrap_or(0) + 1;
     let domain = case.placement.nodes_per_domain;
     let transport = match case.row.network.as_deref() {
         Some(name) if name.starts_with("roce") || name.starts_with("ethernet") => TransportKind::Roce,
@@ -35,6 +34,11 @@ fn fabric(case: &Case) -> Result<Fabric, String> {
     let mut spec = FabricSpec { transport, ..FabricSpec::new(node, nodes.next_multiple_of(domain) as u32) };
     spec.nodes_per_domain = (domain > 1).then_some(domain as u32);
     Fabric::build(&spec, catalogue).map_err(|e| e.to_string())
+}
+
+/// The whole cluster.
+fn cluster(case: &Case) -> Result<Fabric, String> {
+    fabric(case, (0..case.row.gpus).map(|rank| case.placement.place(rank).node).max().unwrap_or(0) + 1)
 }
 
 /// A call on a cluster: how the cluster and its ranks are, and the call.
@@ -100,10 +104,9 @@ impl<'a> Network<'a> {
             return Ok(Span::ZERO);
         }
         if size > MOST {
-            let seconds = Forms::new(self.case).call(call.operation, call.bytes, call.group);
-            return Ok(Span::from_us_f64(seconds * 1e6));
+            return Ok(closed::way(self.case, call.group).usual(call.operation, call.bytes));
         }
-        let fabric = self.fabric.get_or_init(|| fabric(self.case)).as_ref().map_err(Clone::clone)?;
+        let fabric = self.fabric.get_or_init(|| cluster(self.case)).as_ref().map_err(Clone::clone)?;
         let groups = self.groups(fabric, call.group);
         let starts: Vec<Start> =
             (0..groups.len() as u32).map(|i| Start { communicator: i, call: 0, token: i }).collect();
@@ -132,7 +135,7 @@ pub(crate) fn step(case: &Case, fit: Fit) -> Parts {
 
 /// The step with every rank and all calls on one network, where they get in each other's way.
 pub(crate) fn whole(case: &Case, fit: Fit) -> Parts {
-    let fabric = fabric(case).unwrap_or_else(|why| panic!("{}: {why}", case.row.name));
+    let fabric = cluster(case).unwrap_or_else(|why| panic!("{}: {why}", case.row.name));
     let per_node = fabric.gpus().len() as u64 / fabric.nodes().len() as u64;
     let gpu = |rank: &u32| {
         let place = case.placement.place(u64::from(*rank));

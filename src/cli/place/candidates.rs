@@ -5,13 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 use sim_core::random::mix;
-use sim_core::units::{Rate, Span};
 use sim_report::result::{PlacePart, PlaceRow};
-use sim_topology::{Fabric, RouteRequest};
+use sim_workload::closed::{Cluster, Estimate};
 use sim_workload::memory::would_fit;
 use sim_workload::model::activations::Recompute;
 use sim_workload::parallel::{Order, Zero};
-use sim_workload::search::{self, Asked, Cluster, Counts, Dimension, Estimate, Parts, Split};
+use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Split};
 
 use super::super::context::Context;
 use super::super::fault::{Exit, Failure};
@@ -182,7 +181,7 @@ impl Search<'_> {
             keep.sort_unstable();
             pairs = keep.into_iter().map(|at| pairs[at].clone()).collect();
         }
-        let cluster = cluster(&self.loaded.fabric);
+        let cluster = Cluster::of(&self.loaded.fabric);
         let one = |(split, order): &(Arc<Split>, Order)| {
             let estimate = search::estimate(&asked, split, order, &cluster).ok()?;
             Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, played: None })
@@ -310,29 +309,6 @@ impl Search<'_> {
         }
         let told = told?;
         Ok(told.into_iter().flatten().next())
-    }
-}
-
-/// The rates and latencies that closed forms go by: from GPU to GPU within a domain, and to the next domain.
-fn cluster(fabric: &Fabric) -> Cluster {
-    let gpus = fabric.gpus();
-    let domain = fabric.nodes().first().map_or(1, |node| node.gpus.len()).max(1) * fabric.nodes_per_domain() as usize;
-    let between = |to: usize| {
-        let (from, to) = (*gpus.first()?, *gpus.get(to)?);
-        let route = fabric.route(&RouteRequest::auto(from, to)).ok()?;
-        let report = sim_topology::topo::path(fabric, &route, false);
-        Some((Rate::from_gbyte_f64(report.effective_gbyte), Span::from_ps((report.latency_ns * 1e3) as u64)))
-    };
-    let none = (Rate::bytes_per_sec(1_000_000_000_000), Span::ZERO);
-    let inside = if domain > 1 { between(1) } else { None };
-    let across = between(domain).or(inside).unwrap_or(none);
-    let inside = inside.unwrap_or(across);
-    Cluster {
-        scale_up: inside.0,
-        scale_out: across.0,
-        // A step of a collective is a kernel's turn and the way.
-        scale_up_latency: inside.1 + Span::from_us(1),
-        scale_out_latency: across.1 + Span::from_us(3),
     }
 }
 
