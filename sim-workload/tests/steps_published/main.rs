@@ -135,6 +135,18 @@ fn short_rows_are_played() {
     }
 }
 
+/// Plays rows anew whose names have ROW in them, and prints where time goes; CALLS=1 prints what each call takes.
+#[test]
+#[ignore = "for looking at rows"]
+fn some_rows_are_played() {
+    let name = std::env::var("ROW").unwrap_or_default();
+    let stored = results::stored();
+    for case in cases().0.into_iter().filter(|c| c.row.name.contains(&name)) {
+        let parts = simulated::step(&case, results::of(&stored, &case).fit());
+        println!("{} {} s, published {}: {parts:?}", case.row.name, parts.total, case.seconds);
+    }
+}
+
 /// What is left out by playing one replica whose calls are alone: next to nothing, where all ranks are played on the network.
 #[test]
 fn replicas_stand_for_clusters() {
