@@ -41,6 +41,9 @@ pub struct Widths {
     pub gradient: u64,
     /// Of parameters when they are gathered: 2, or 1 for fp8.
     pub gather: u64,
+    /// Of inputs of matrix products when a tensor group gathers them (sequence parallelism): 2, or 1 where they are put in 8 bits before,
+    /// as Transformer Engine does with fp8 and torchtitan with scales by tensor.
+    pub inputs: u64,
     /// Of the optimizer's states: 12 for Adam with fp32 main weights.
     pub optimizer: u64,
     /// Of a logit while the loss is worked out: 4 (fp32) where its parts are fused, up to 10 where a copy in 16 bits, one in fp32
@@ -51,7 +54,7 @@ pub struct Widths {
 impl Default for Widths {
     /// bf16 with fp32 main gradients.
     fn default() -> Self {
-        Self { weight: 2, activation: 2, gradient: 4, gather: 2, optimizer: 12, logit: 4 }
+        Self { weight: 2, activation: 2, gradient: 4, gather: 2, inputs: 2, optimizer: 12, logit: 4 }
     }
 }
 
@@ -66,6 +69,9 @@ pub struct Choices {
     pub reshard: bool,
     /// ZeRO-3: units of parameters that are gathered ahead of the one in use.
     pub prefetch: u64,
+    /// The same in the backward pass, at most as many: 0 where a unit is gathered only when gradients of the one before are done (PyTorch FSDP's
+    /// `BACKWARD_POST`, Composer's default).
+    pub prefetch_back: u64,
     /// ZeRO-2: whether gradients are summed over the micro batches before they are reduced.
     pub accumulate: bool,
     /// Only adapters are trained.
@@ -85,6 +91,7 @@ impl Default for Choices {
             scatter_gather: true,
             reshard: true,
             prefetch: 1,
+            prefetch_back: 1,
             accumulate: true,
             adapters: None,
             copies: Copies::Every,

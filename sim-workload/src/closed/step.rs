@@ -13,8 +13,8 @@ use sim_core::units::{Bytes, Span, Time};
 
 use super::{Cluster, Way};
 use crate::compute::Machine;
-use crate::job::Job;
-use crate::messages::{self, Message, Overlap as Beside, Phase};
+use crate::job::{Choices, Job};
+use crate::messages::{self, Message, Operation, Overlap as Beside, Phase};
 use crate::parallel::{Group, Placement, Ranks, Zero};
 use crate::pipeline::play::{ChunkTimes, play};
 use crate::step::overlap::Overlap;
@@ -87,7 +87,7 @@ pub fn step(
                 let way = *ways.entry(key).or_insert_with(|| way(message.group, rank, ranks, placement, cluster));
                 let of = |bytes: Bytes| way.usual(message.operation, bytes);
                 let usual = of(message.bytes);
-                let (shown, least) = if shown(overlap, &message) {
+                let (shown, least) = if shown(overlap, &job.choices, &message) {
                     // But for rounding the least is never more.
                     (usual, way.without_hops().least(message.operation, message.bytes).min(usual))
                 } else if message.overlap == Beside::SplitGemm {
@@ -201,7 +201,7 @@ const fn after(phase: Phase) -> bool {
 }
 
 /// Whether a message of a pass stands between kernels.
-fn shown(overlap: &Overlap, message: &Message) -> bool {
+fn shown(overlap: &Overlap, choices: &Choices, message: &Message) -> bool {
     if message.group == Group::Pipeline || after(message.phase) {
         return false;
     }
@@ -209,8 +209,15 @@ fn shown(overlap: &Overlap, message: &Message) -> bool {
         Beside::Nothing | Beside::OtherTokens => true,
         Beside::SplitGemm => overlap.tensor <= 1,
         Beside::Attention => !overlap.context,
-        Beside::OtherMicros | Beside::Backward | Beside::Forward | Beside::PreviousUnit => false,
+        Beside::PreviousUnit if message.phase == Phase::Backward => choices.prefetch_back == 0 && gathers(message),
+        Beside::PreviousUnit => choices.prefetch == 0 && gathers(message),
+        Beside::OtherMicros | Beside::Backward | Beside::Forward => false,
     }
+}
+
+/// Whether a message gathers.
+fn gathers(message: &Message) -> bool {
+    message.operation == Operation::AllGather
 }
 
 /// The way of a rank's group of a kind; of a pipeline that to the next stage.

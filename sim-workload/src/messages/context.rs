@@ -3,6 +3,10 @@
 //! Ring: c − 1 sends of a block of keys and values, 2·T·(k/t)·d·w, forward; as many of it and of its gradient backward. All-gather:
 //! c times that gathered, forward and again backward, and the gradients scattered. All-to-all (Ulysses): queries, keys and values
 //! in, T·(a + 2k)/t·d·w, the result out, T·(a/t)·d·w; backward the same the other way.
+//!
+//! PyTorch (torch/distributed/tensor/experimental/_attention.py of 2.6: `_AllGatherRotater` forward and backward, `_AllToAllRotater` for gradients,
+//! `convert_to_f32`; torchtitan 0.1, models/llama: `repeat_kv` before attention): all heads' keys and values, 2·T·(a/t)·d·w, gathered once while attention
+//! works on the own block, forward and again backward; their gradients, in fp32, c − 1 sends beside the blocks that follow and one more home.
 
 use sim_core::units::Bytes;
 
@@ -42,6 +46,17 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
             }
             let (scatter, place) = (Operation::ReduceScatter, Place::After(last));
             push("cp gradients of keys and values", scatter, block * c, Phase::Backward, 1, place, Overlap::Nothing);
+        }
+        ContextKind::PyTorch => {
+            let repeated = tokens * heads * (width_qk + width_v);
+            let (gather, all) = (Operation::AllGather, Bytes::new(repeated * w) * c);
+            for phase in forward.chain([Phase::Backward]) {
+                push("cp keys and values", gather, all, phase, 1, Place::Before(first), Overlap::Attention);
+            }
+            let (hop, sums, back, place) =
+                (Operation::Send, Bytes::new(repeated * 4), Phase::Backward, Place::After(last));
+            push("cp gradients of keys and values", hop, sums, back, c - 1, place, Overlap::Attention);
+            push("cp gradients on their way home", hop, sums, back, 1, place, Overlap::Nothing);
         }
         ContextKind::AllToAll => {
             let exchange = Operation::AllToAll;

@@ -2,13 +2,15 @@
 //!
 //! Of T·h·w bytes each, in a layer: without sequence parallelism two all-reduces forward and two backward; with it two
 //! all-gathers and two reduce-scatters either way, and two all-gathers more for the gradient by the weights, whose inputs were
-//! kept in parts. Of MLA it is the latent vectors that are gathered, T·(q + kv + dr)·w. Full recomputation repeats the forward ones. Of experts only what they share with all tokens is divided so; the
+//! kept in parts; what is gathered may be in 8 bits ([`Widths::inputs`](crate::job::Widths::inputs)): inputs of the products, and gradients of the results of
+//! those that are divided by rows (Transformer Engine: `layernorm_linear.py`, `grad_output_preprocess` of `base.py`; torchao:
+//! `float8_tensor_parallel.py`). Adapters on attention need the input of QKV in 16 bits, gathered whole (NeMo: `return_layernorm_output_gathered`). Of MLA it is the latent vectors that are gathered, T·(q + kv + dr)·w. Full recomputation repeats the forward ones. Of experts only what they share with all tokens is divided so; the
 //! matrices of an expert are divided over te ranks, which gather and scatter the tokens that were sent to it.
 
 use super::{Message, Operation, Overlap, Per, Phase, Place};
 use crate::job::Job;
 use crate::model::activations::Recompute;
-use crate::model::{Attention, LayerKind};
+use crate::model::{Adapters, Attention, LayerKind};
 use crate::parallel::Group;
 use sim_core::units::Bytes;
 
@@ -22,10 +24,23 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
         Attention::Latent { query_rank: None, .. } => (bytes, "projection of Q"),
         Attention::Grouped { .. } => (bytes, "projection of QKV"),
     };
+    // What is gathered of the inputs of a product.
+    let narrow = |bytes: Bytes| Bytes::new(bytes.get() / job.widths.activation.max(1) * job.widths.inputs);
+    let kept = |first: &str| {
+        let latent = matches!(job.model.attention, Attention::Latent { .. }) && first == projection;
+        latent || first == "experts up"
+    };
+    let adapted = |first: &str| {
+        let on = |a: Adapters| if first == projection { a.attention } else { first == "FFN up" && a.ffn };
+        job.choices.adapters.is_some_and(on)
+    };
     let mut pair = |name, per, [into, bytes]: [Bytes; 2], group, first, last| {
         let part = |operation, phase, count, place| {
-            let overlap = if job.sizes.sequence_parallel { Overlap::SplitGemm } else { Overlap::Nothing };
+            let whole = adapted(first) && operation == Operation::AllGather && place == Place::Before(first);
+            let cut = job.sizes.sequence_parallel && !whole;
+            let overlap = if cut { Overlap::SplitGemm } else { Overlap::Nothing };
             let bytes = if place == Place::Before(first) || place == Place::After(first) { into } else { bytes };
+            let bytes = if operation == Operation::AllGather && !whole && !kept(first) { narrow(bytes) } else { bytes };
             Message { name, operation, bytes, group, phase, per, count, place, overlap }
         };
         let again = job.sizes.recompute == Recompute::Full;
@@ -60,7 +75,7 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
             out.push(Message {
                 name,
                 operation: Operation::AllGather,
-                bytes,
+                bytes: if kept(first) { bytes } else { narrow(bytes) },
                 group: Group::Tensor,
                 phase: Phase::Backward,
                 per,

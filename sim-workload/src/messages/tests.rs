@@ -222,7 +222,7 @@ fn each_layer_of_multi_token_prediction_has_a_head() {
 #[test]
 fn messages_name_kernels_that_there_are() {
     for (name, fused) in [("llama3-70b", true), ("deepseek-v3", true), ("qwen3-30b-a3b", true), ("gpt-22b", false)] {
-        for kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll] {
+        for kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll, ContextKind::PyTorch] {
             let m = model(name);
             let moe = m.experts.is_some();
             let spec = SizesSpec {
@@ -265,7 +265,12 @@ fn dualpipe_sends_both_ways() {
 
 fn any_spec() -> impl Strategy<Value = SizesSpec> {
     let two = || prop_oneof![Just(1u64), Just(2), Just(4)];
-    let kinds = prop_oneof![Just(ContextKind::Ring), Just(ContextKind::AllGather), Just(ContextKind::AllToAll)];
+    let kinds = prop_oneof![
+        Just(ContextKind::Ring),
+        Just(ContextKind::AllGather),
+        Just(ContextKind::AllToAll),
+        Just(ContextKind::PyTorch)
+    ];
     let zero =
         prop_oneof![Just(Zero::Replicated), Just(Zero::Optimizer), Just(Zero::Gradients), Just(Zero::Parameters)];
     let again = prop_oneof![Just(Recompute::Nothing), Just(Recompute::Selective), Just(Recompute::Full)];
@@ -328,6 +333,8 @@ proptest! {
             ContextKind::Ring => (c - 1) * kv * (3 + full),
             ContextKind::AllGather => c * kv * (3 + full),
             ContextKind::AllToAll => (2 * q + kv) * (2 + full),
+            // All heads' keys and values; gradients in fp32.
+            ContextKind::PyTorch => c * 2 * q * (2 + full) + c * 4 * q,
         };
         prop_assert_eq!(sum(&list, "cp", ANY), layers * micros * each);
 

@@ -123,6 +123,8 @@ pub struct Share {
     pub mask: Mask,
     /// Whether the core of attention is one kernel (flash attention), or products with the scores in memory between them.
     pub fused: bool,
+    /// Blocks of keys and values whose results are merged in fp32, one after the other (PyTorch's context parallelism); 0: the core does it.
+    pub merged: u64,
 }
 
 /// Which pairs of query and key are counted.
@@ -148,6 +150,7 @@ impl Share {
             expert_tensor: 1,
             mask: Mask::Causal,
             fused: true,
+            merged: 0,
         }
     }
 
@@ -182,6 +185,8 @@ pub(crate) const FUSED: &str = "attention";
 pub(crate) const SCORES: &str = "scores";
 const SOFTMAX: &str = "softmax";
 const DROPOUT: &str = "dropout of scores";
+/// What merges blocks of keys and values.
+const MERGE: &str = "merging of blocks";
 /// The last kernel of an unfused core of attention.
 pub(crate) const WEIGHTED: &str = "weighted sum";
 
@@ -257,6 +262,11 @@ impl Model {
             });
         } else {
             self.unfused_core(share, heads, out);
+        }
+        if share.merged > 0 {
+            // Of each further block, for an element of the result: 38 bytes to put it in fp32 and merge it by its sum of exponentials; backward 46 to add
+            // gradients in fp32 and put those of keys and values together (torch 2.6, `_SDPAMerger` and `_templated_ring_attention_backward`).
+            out.push(memory(MERGE, 19 * share.merged * tokens * heads * width_v));
         }
         out.push(gemm("projection of O", tokens, h, heads * width_v));
     }
@@ -399,6 +409,7 @@ impl Kernel {
         match self.name {
             "norm of attention" | "norm of FFN" | "last norm" | "norms of prediction" => elements * 3 / 2,
             "activation" | "activation of experts" => elements * 5 / 3,
+            MERGE => elements * 46 / 38,
             _ => elements,
         }
     }

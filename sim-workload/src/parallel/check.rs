@@ -255,18 +255,19 @@ impl SizesSpec {
             faults.push(SizeFault::Needs { what: "sequence parallelism", needs: "`tp > 1`", hint });
         }
         // A ring balances the causal mask by two pieces of a sequence a rank.
+        let balanced = matches!(self.context_kind, ContextKind::Ring | ContextKind::PyTorch);
         let pieces = if self.context == 1 {
             1
-        } else if self.context_kind == ContextKind::Ring {
+        } else if balanced {
             2 * u128::from(self.context)
         } else {
             u128::from(self.context)
         };
         let parts = pieces * u128::from(if sequence_parallel { self.tensor } else { 1 });
         if !u128::from(s).is_multiple_of(parts) {
-            let rule = match (self.context_kind, sequence_parallel) {
-                (ContextKind::Ring, true) => "sequence % (2 · cp · tp) = 0",
-                (ContextKind::Ring, false) => "sequence % (2 · cp) = 0",
+            let rule = match (balanced, sequence_parallel) {
+                (true, true) => "sequence % (2 · cp · tp) = 0",
+                (true, false) => "sequence % (2 · cp) = 0",
                 (_, true) => "sequence % (cp · tp) = 0",
                 (_, false) => "sequence % cp = 0",
             };

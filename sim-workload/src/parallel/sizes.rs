@@ -19,6 +19,9 @@ pub enum ContextKind {
     AllGather,
     /// Heads for tokens: all-to-all before and after attention (Ulysses).
     AllToAll,
+    /// PyTorch's `context_parallel` as torchtitan uses it: keys and values, repeated for all query heads, are gathered while attention works on a
+    /// rank's own block; their gradients go round in fp32.
+    PyTorch,
 }
 
 /// What is divided over data-parallel ranks beyond the batch.
@@ -202,6 +205,10 @@ impl Sizes {
             expert_tensor: self.expert_tensor,
             mask: Mask::Causal,
             fused: self.fused_attention,
+            merged: match self.context_kind {
+                ContextKind::PyTorch => self.context - 1,
+                ContextKind::Ring | ContextKind::AllGather | ContextKind::AllToAll => 0,
+            },
         }
     }
 

@@ -139,6 +139,16 @@ pub(crate) fn ninetieth(mut values: Vec<f64>) -> Option<f64> {
     values.get(at.saturating_sub(1)).copied()
 }
 
+/// Whether the ratio of two rows is one that is looked at.
+pub(crate) fn comparable(a: &Scored, b: &Scored) -> bool {
+    let (x, y) = (&a.case, &b.case);
+    let same = x.group() == y.group()
+        && x.row.model == y.row.model
+        && x.row.number == y.row.number
+        && x.row.source_release() == y.row.source_release();
+    same && !x.contradicts && !y.contradicts && x.row.shape() != y.row.shape()
+}
+
 /// Errors of ratios: of each two rows of one family, GPU, model, numbers and software that differ in sizes, |predicted ratio over published
 /// ratio − 1|.
 pub(crate) fn ratios(rows: &[&Scored]) -> Vec<f64> {
@@ -146,11 +156,7 @@ pub(crate) fn ratios(rows: &[&Scored]) -> Vec<f64> {
     for (i, a) in rows.iter().enumerate() {
         for b in &rows[i + 1..] {
             let (x, y) = (&a.case, &b.case);
-            let same = x.group() == y.group()
-                && x.row.model == y.row.model
-                && x.row.number == y.row.number
-                && x.row.source_release() == y.row.source_release();
-            if same && !x.contradicts && !y.contradicts && x.row.shape() != y.row.shape() {
+            if comparable(a, b) {
                 out.push(((a.fitted / b.fitted) / (x.seconds / y.seconds) - 1.0).abs());
             }
         }

@@ -174,7 +174,8 @@ pub(crate) fn case(row: &Row) -> Result<Case, String> {
         tensor,
         context,
         context_kind: match row.family {
-            "llama3" | "torchtitan" => ContextKind::AllGather,
+            "llama3" => ContextKind::AllGather,
+            "torchtitan" => ContextKind::PyTorch,
             _ => ContextKind::Ring,
         },
         expert: row.ep.unwrap_or(1),
@@ -212,6 +213,12 @@ pub(crate) fn case(row: &Row) -> Result<Case, String> {
         }
         None => 2,
     };
+    // What a tensor group gathers is put in 8 bits before: Transformer Engine with fp8, torchtitan with scales by tensor.
+    let inputs = match row.number.as_deref() {
+        Some("fp8-rowwise") => 2,
+        _ if number == Number::Bf16 => 2,
+        _ => 1,
+    };
     let gradient = match row.family {
         "torchtitan" | "llama3" | "megascale" => 4,
         _ => {
@@ -248,9 +255,11 @@ pub(crate) fn case(row: &Row) -> Result<Case, String> {
     let parameters = beside(row.param_overlap, &mut guess);
     let overlap =
         Overlap { tensor: if cut { 4 } else { 1 }, gradients, parameters, pipeline: !unfused, ..Overlap::default() };
-    let widths = Widths { gradient, gather, ..Widths::default() };
+    let widths = Widths { gradient, gather, inputs, ..Widths::default() };
     let choices = Choices {
         adapters,
+        // Composer's default (composer/trainer/dist_strategy.py of 0.16), and what PyTorch says of it.
+        prefetch_back: u64::from(row.family != "llm-foundry-fsdp"),
         copies: if model.experts.is_some() { Copies::Rank } else { Copies::Every },
         buckets: match row.bucket_mb {
             Some(mb) if pipeline == 1 => Buckets::Bytes(mb << 20),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::closed;
 use crate::fit::{self, Scored};
 use crate::mapping::RULES;
 use crate::rows::{self, Row};
+use crate::{closed, differences};
 
 /// Median |error| on rows that no fit has seen, median error of ratios, and τ, that are aimed at.
 const TARGETS: [(&str, f64); 2] = [("A", 5.0), ("B", 10.0)];
@@ -109,6 +109,7 @@ pub(crate) fn page(scored: &[Scored], unwritten: &[(Row, String)]) -> String {
             writeln!(w, "| {family} | {tau:.2}, ≥ {TAU}: {word} | {pairs} |").unwrap();
         }
     }
+    w.push_str(&differences::table(scored));
     w.push_str(&closed::table(scored));
     fits(&mut w, scored);
     writeln!(w, "\n## What rows don't state\n").unwrap();

@@ -4,7 +4,7 @@ use super::tables::{COUNT, KIND_KEY, NAME_KEY};
 use super::{Kind, TableSpec, key};
 
 /// How the tokens of a sequence are spread for attention.
-pub(crate) const CONTEXTS: &[&str] = &["ring", "all-gather", "all-to-all"];
+pub(crate) const CONTEXTS: &[&str] = &["ring", "all-gather", "all-to-all", "pytorch"];
 /// The schedules of pipelines.
 pub(crate) const SCHEDULES: &[&str] = &["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "dualpipe"];
 /// What takes the place of a layer when layers are dealt to chunks.
@@ -43,7 +43,8 @@ pub(crate) static STEP: TableSpec = TableSpec {
             "cp_kind",
             Kind::Choice(CONTEXTS),
             "How: blocks of keys and values go round in a ring; or they are gathered before attention; or heads are exchanged for \
-             tokens before and after it (Ulysses).",
+             tokens before and after it (Ulysses); or PyTorch's `context_parallel` as torchtitan uses it: keys and values of all query heads are gathered \
+             beside the first block, their gradients go round in fp32.",
         )
         .default("ring"),
         key("pp", SIZE, "Stages of the pipeline.").default("1"),
@@ -107,6 +108,13 @@ pub(crate) static STEP: TableSpec = TableSpec {
         key("gradient", Kind::Choice(&["fp32", "bf16"]), "The numbers in which gradients are kept and reduced.")
             .default("fp32"),
         key("gather", Kind::Choice(NUMBERS), "The numbers in which parameters are gathered.").default("bf16"),
+        key(
+            "inputs",
+            Kind::Choice(NUMBERS),
+            "With sequence parallelism: the numbers in which tensor groups gather inputs of products and gradients of results. Transformer Engine puts \
+             them in 8 bits before, if products are in 8.",
+        )
+        .default("bf16"),
         key(
             "optimizer_bytes",
             Kind::Integer(0, 64),
@@ -243,6 +251,12 @@ static OVERLAP: TableSpec = TableSpec {
         key("experts", Kind::Boolean, "Tokens go to experts while shared experts work.").default("true"),
         key("prefetch", Kind::Integer(0, 64), "ZeRO-3: units of parameters that are gathered ahead of the one in use.")
             .default("1"),
+        key(
+            "prefetch_backward",
+            Kind::Integer(0, 64),
+            "The same in the backward pass: 0 as PyTorch FSDP's `BACKWARD_POST`, which gathers a unit when gradients of the one before are done.",
+        )
+        .default("1"),
     ],
 };
 

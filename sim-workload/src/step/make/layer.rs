@@ -11,7 +11,7 @@ use super::gradients::call_of;
 use super::writer::{Item, Items};
 use crate::compute::Machine;
 use crate::job::Job;
-use crate::messages::{Message, Operation, Phase, Place};
+use crate::messages::{Message, Phase, Place};
 use crate::model::activations::Recompute;
 use crate::model::kernels::{Kernel, Pass};
 use crate::parallel::Group;
@@ -196,17 +196,18 @@ impl<'a> Passes<'a> {
         beside: impl FnOnce(&mut Items),
     ) {
         let span: Span = spans.iter().copied().sum();
-        let ring = |m: &&Message| m.operation == Operation::Send && self.overlap.context;
-        // Blocks of keys and values, that go round while attention works on the one before.
-        let hops = before.iter().chain(after).filter(ring).map(|m| m.count).max();
-        if let Some(hops) = hops {
+        let ring = |m: &&Message| m.overlap == crate::messages::Overlap::Attention && self.overlap.context;
+        // Blocks of keys and values, that are on their way while attention works on those before.
+        if before.iter().chain(after).any(|m| ring(&m)) {
+            let hops = self.job.sizes.context.saturating_sub(1);
             let (sent, blocking): (Vec<Message>, Vec<Message>) = before.iter().partition(|m| ring(m));
             let (back, made): (Vec<Message>, Vec<Message>) = after.iter().partition(|m| ring(m));
             self.block(items, &blocking, label);
-            let round = |items: &mut Items, list: &[Message]| -> Vec<usize> {
-                list.iter().map(|m| items.start(start(m, m.bytes, label))).collect()
+            let round = |items: &mut Items, list: &[Message], hop: u64| -> Vec<usize> {
+                let of_hop = list.iter().filter(|m| hop < m.count);
+                of_hop.map(|m| items.start(start(m, m.bytes, label))).collect()
             };
-            let arrivals: Vec<Vec<usize>> = (0..hops).map(|_| round(items, &sent)).collect();
+            let arrivals: Vec<Vec<usize>> = (0..hops).map(|hop| round(items, &sent, hop)).collect();
             let mut returned = Vec::new();
             for block in 0..=hops {
                 if let Some(arrived) = block.checked_sub(1).and_then(|b| arrivals.get(b as usize)) {
@@ -214,7 +215,7 @@ impl<'a> Passes<'a> {
                 }
                 items.compute(piece(span, hops + 1, block), label);
                 if block < hops {
-                    returned.extend(round(items, &back));
+                    returned.extend(round(items, &back, block));
                 }
             }
             beside(items);

@@ -201,7 +201,7 @@ fn a_gather_waits_for_the_unit_that_makes_room_however_many_are_ahead() {
     let spec = SizesSpec { gpus: 16, global_batch: 64, zero: Zero::Parameters, ..SizesSpec::default() };
     let sizes = spec.check(&model).unwrap();
     for prefetch in [0, 1, 31, 40, 64] {
-        let choices = Choices { prefetch, ..Choices::default() };
+        let choices = Choices { prefetch, prefetch_back: prefetch, ..Choices::default() };
         let plan = plan(&Job { choices, ..Job::training(&model, &sizes) }, &machine(), &Overlap::default());
         let stage = &plan.stages[0];
         let gathers =

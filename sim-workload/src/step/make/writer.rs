@@ -111,8 +111,8 @@ pub(super) struct Writer<'a> {
     streams: BTreeMap<Stream, u16>,
     /// The last units in the order of their use, the one in use and those that are gathered ahead: the kernels that used each last.
     units: VecDeque<u32>,
-    /// How many these are at most.
-    ahead: usize,
+    /// How many these are at most, forward and backward.
+    ahead: [usize; 2],
     /// Buckets of gradients, and of parameters that are gathered while the first forward pass runs.
     pub(super) buckets: Buckets,
     /// Gathers of parameters that the step before has updated which have not begun, and the bytes of one.
@@ -133,7 +133,8 @@ impl<'a> Writer<'a> {
             stage: Stage::default(),
             streams: BTreeMap::new(),
             units: VecDeque::new(),
-            ahead: usize::try_from(job.choices.prefetch.saturating_add(1)).unwrap_or(usize::MAX),
+            ahead: [job.choices.prefetch, job.choices.prefetch_back]
+                .map(|n| usize::try_from(n.saturating_add(1)).unwrap_or(usize::MAX)),
             buckets,
             gathers: Vec::new(),
             width: job.widths.gather,
@@ -296,7 +297,8 @@ impl<'a> Writer<'a> {
             Item::Reduce(bucket) => self.reduce_all(&[bucket], 1, &after),
             Item::Gather(call, label) => {
                 // Of the unit in use and those ahead of it all but this one may be held.
-                let free = self.units.front().copied().filter(|_| self.units.len() >= self.ahead);
+                let ahead = self.ahead[usize::from(label.phase == Phase::Backward)];
+                let free = self.units.len().checked_sub(ahead).and_then(|at| self.units.get(at)).copied();
                 let op = self.call(call, 0, free.as_slice(), label);
                 thread.started.push(op);
             }
@@ -310,7 +312,7 @@ impl<'a> Writer<'a> {
             }
             Item::UnitDone => {
                 self.units.extend(last);
-                if self.units.len() > self.ahead {
+                if self.units.len() > self.ahead[0].max(self.ahead[1]) {
                     self.units.pop_front();
                 }
             }

@@ -59,6 +59,7 @@ pub(super) fn spec(asked: &Asked<'_>, gpus: u32, out: &mut Diagnostics) -> Optio
         context_kind: match view.choice("cp_kind")? {
             "all-gather" => ContextKind::AllGather,
             "all-to-all" => ContextKind::AllToAll,
+            "pytorch" => ContextKind::PyTorch,
             _ => ContextKind::Ring,
         },
         expert: view.integer("ep")?,
@@ -173,6 +174,7 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
             sizes.zero == Zero::Replicated,
             "parameters are gathered only if something is divided: zero = 1 to 3",
         ),
+        ("inputs", !sizes.sequence_parallel, "only sequence parallelism gathers them"),
         ("cp_kind", sizes.context == 1, "there is no context parallelism"),
         ("scatter_gather", sizes.sequence_parallel, "with sequence parallelism each rank has a part in any case"),
         ("shard", sizes.zero == Zero::Replicated, "nothing is divided"),
@@ -184,13 +186,16 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
             out.push(asked.fault(Code::NoEffect, format!("`{key}` has no effect"), &[key], why));
         }
     }
-    if !sharded && overlap.has("prefetch") {
-        let (what, why) = ("`overlap.prefetch` has no effect", "units of parameters are gathered with ZeRO-3 alone");
-        out.push(asked.fault(Code::NoEffect, what, &["overlap.prefetch"], why));
+    for key in ["prefetch", "prefetch_backward"] {
+        if !sharded && overlap.has(key) {
+            let (path, why) = (format!("overlap.{key}"), "units of parameters are gathered with ZeRO-3 alone");
+            out.push(asked.fault(Code::NoEffect, format!("`{path}` has no effect"), &[&path], why));
+        }
     }
     let widths = Widths {
         gradient: if view.choice("gradient") == Some("bf16") { 2 } else { 4 },
         gather: if view.choice("gather") == Some("fp8") { 1 } else { 2 },
+        inputs: if view.choice("inputs") == Some("fp8") { 1 } else { 2 },
         optimizer: view.integer("optimizer_bytes").unwrap_or(Widths::default().optimizer),
         logit: view.integer("logit_bytes").unwrap_or(Widths::default().logit),
         ..Widths::default()
@@ -200,6 +205,7 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         scatter_gather: view.boolean("scatter_gather"),
         reshard: view.boolean("reshard"),
         prefetch: overlap.integer("prefetch").unwrap_or(1),
+        prefetch_back: overlap.integer("prefetch_backward").unwrap_or(1),
         accumulate: view.boolean("accumulate"),
         adapters,
         copies: if experts.choice("copies") == Some("rank") { Copies::Rank } else { Copies::Every },
