@@ -162,6 +162,25 @@ fn replicas_stand_for_clusters() {
         ("torchtitan", "8b-8-cp2"),
         ("llm-foundry-fsdp", "mpt1b-h100-8"),
     ];
+    compare_whole(&rows);
+}
+
+/// The same on 128 and 256 GPUs.
+#[test]
+#[ignore = "minutes: each rank of large clusters is played"]
+fn replicas_stand_for_large_clusters() {
+    compare_whole(&[
+        ("torchtitan", "8b-128-fsdp-compile-fp8"),
+        ("torchtitan", "70b-256-2d"),
+        ("nemo-long-seq", "llama2-7b-h100-128k"),
+        ("mlperf-llama2-70b-lora", "v5.1-cisco-hpf-n16"),
+        ("mlperf-llama31-8b", "v5.1-university-of-florida-hpg-dgxb200x8-n16"),
+        ("megatron-sc21", "18p4b"),
+    ]);
+}
+
+/// Plays rows by one replica and by all ranks on the network: within 1 %.
+fn compare_whole(rows: &[(&str, &str)]) {
     let cases: Vec<Case> =
         cases().0.into_iter().filter(|c| rows.contains(&(c.row.family, c.row.name.as_str()))).collect();
     assert_eq!(cases.len(), rows.len());
@@ -170,7 +189,7 @@ fn replicas_stand_for_clusters() {
         (case.row.name, one.total, all.total)
     });
     for (name, one, all) in both {
-        println!("{name}: one replica {one:.4} s, all ranks {all:.4} s");
+        println!("{name}: one replica {one:.4} s, all ranks {all:.4} s, {:+.2} %", (one / all - 1.0) * 100.0);
         assert!((one / all - 1.0).abs() < 0.01, "{name}: one replica {one} s, all ranks {all} s");
     }
 }

@@ -225,7 +225,7 @@ impl Search<'_> {
         let more = [Dimension::Recompute, Dimension::Zero, Dimension::MicroBatch];
         let sizes = [Dimension::Tensor, Dimension::Context, Dimension::Pipeline, Dimension::Virtual, Dimension::Expert];
         let asked = self.asked();
-        let cluster = cluster(&self.loaded.fabric);
+        let cluster = Cluster::of(&self.loaded.fabric);
         // The fewest further keys first.
         let further: [&[Dimension]; 4] = [&more[..1], &more[..2], &more, &sizes];
         let mut vary = self.vary.to_vec();
