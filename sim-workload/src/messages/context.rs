@@ -1,6 +1,7 @@
 //! Context parallelism: a sequence over ranks.
 //!
-//! Ring: c − 1 sends of a block of keys and values, 2·T·(k/t)·d·w, forward; as many of it and of its gradient backward. All-gather:
+//! Ring: c − 1 sends of a block of keys and values, 2·T·(k/t)·d·w, forward; backward one of them, c − 2 with its gradient, and one of the gradient alone
+//! (Transformer Engine 1.13, pytorch/attention.py, `AttnFuncWithCPAndKVP2P`). All-gather:
 //! c times that gathered, forward and again backward, and the gradients scattered. All-to-all (Ulysses): queries, keys and values
 //! in, T·(a + 2k)/t·d·w, the result out, T·(a/t)·d·w; backward the same the other way.
 //!
@@ -33,11 +34,16 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
     match sizes.context_kind {
         ContextKind::Ring => {
             let hop = Operation::Send;
-            for phase in forward.chain([Phase::Backward]) {
+            for phase in forward {
                 push("cp keys and values", hop, block, phase, c - 1, Place::Before(first), Overlap::Attention);
             }
-            let place = Place::After(last);
-            push("cp gradients of keys and values", hop, block, Phase::Backward, c - 1, place, Overlap::Attention);
+            let (back, place) = (Phase::Backward, Place::After(last));
+            push("cp keys and values", hop, block, back, 1, Place::Before(first), Overlap::Attention);
+            if c > 2 {
+                let both = block * 2;
+                push("cp keys, values and gradients", hop, both, back, c - 2, place, Overlap::Attention);
+            }
+            push("cp gradients of keys and values", hop, block, back, 1, place, Overlap::Attention);
         }
         ContextKind::AllGather => {
             let gather = Operation::AllGather;

@@ -208,18 +208,22 @@ impl<'a> Passes<'a> {
                 of_hop.map(|m| items.start(start(m, m.bytes, label))).collect()
             };
             let arrivals: Vec<Vec<usize>> = (0..hops).map(|hop| round(items, &sent, hop)).collect();
+            // What goes on after each block, one message after the other; the block after the next needs it.
+            let each = back.iter().flat_map(|m| core::iter::repeat_n(m, usize::try_from(m.count).unwrap_or(0)));
+            let mut each = each.take(usize::try_from(hops).unwrap_or(0));
             let mut returned = Vec::new();
             for block in 0..=hops {
                 if let Some(arrived) = block.checked_sub(1).and_then(|b| arrivals.get(b as usize)) {
                     arrived.iter().for_each(|number| items.wait(*number));
                 }
-                items.compute(piece(span, hops + 1, block), label);
-                if block < hops {
-                    returned.extend(round(items, &back, block));
+                if let Some(number) = block.checked_sub(2).and_then(|b| returned.get(b as usize)) {
+                    items.wait(*number);
                 }
+                items.compute(piece(span, hops + 1, block), label);
+                returned.extend(each.next().map(|m| items.start(start(m, m.bytes, label))));
             }
             beside(items);
-            returned.iter().for_each(|number| items.wait(*number));
+            returned.iter().rev().take(2).for_each(|number| items.wait(*number));
             self.block(items, &made, label);
             return;
         }
