@@ -2,10 +2,15 @@
 //!
 //! Of T·h·w bytes each, in a layer: without sequence parallelism two all-reduces forward and two backward; with it two
 //! all-gathers and two reduce-scatters either way, and two all-gathers more for the gradient by the weights, whose inputs were
-//! kept in parts; what is gathered may be in 8 bits ([`Widths::inputs`](crate::job::Widths::inputs)): inputs of the products, and gradients of the results of
-//! those that are divided by rows (Transformer Engine: `layernorm_linear.py`, `grad_output_preprocess` of `base.py`; torchao:
-//! `float8_tensor_parallel.py`). Adapters on attention need the input of QKV in 16 bits, gathered whole (NeMo: `return_layernorm_output_gathered`). Of MLA it is the latent vectors that are gathered, T·(q + kv + dr)·w. Full recomputation repeats the forward ones. Of experts only what they share with all tokens is divided so; the
-//! matrices of an expert are divided over te ranks, which gather and scatter the tokens that were sent to it.
+//! kept in parts. Of MLA it is the latent vectors that are gathered, T·(q + kv + dr)·w. Full recomputation repeats the forward ones.
+//! Of experts only what they share with all tokens is divided so; the matrices of an expert are divided over te ranks, which gather
+//! and scatter the tokens that were sent to it.
+//!
+//! What is gathered may be in 8 bits ([`Widths::inputs`](crate::job::Widths::inputs)): inputs of products, and gradients of the results of
+//! those that are divided by rows (Transformer Engine 1.13: `layernorm_linear.py`, `grad_output_preprocess` of `base.py`; torchao 0.10:
+//! `float8_tensor_parallel.py`). Adapters need the input of their product in 16 bits, gathered whole (NeMo 2.1:
+//! `return_layernorm_output_gathered`). Where weights are frozen, the scatter of a gradient by inputs has no gradient by weights beside it, and
+//! is not cut (Transformer Engine's `ub_bulk_wgrad`; Megatron-core's `tp_comm_overlap_rs_dgrad` is off).
 
 use super::{Message, Operation, Overlap, Per, Phase, Place};
 use crate::job::Job;
@@ -30,6 +35,7 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
         let latent = matches!(job.model.attention, Attention::Latent { .. }) && first == projection;
         latent || first == "experts up"
     };
+    let frozen = job.choices.adapters.is_some();
     let adapted = |first: &str| {
         let on = |a: Adapters| if first == projection { a.attention } else { first == "FFN up" && a.ffn };
         job.choices.adapters.is_some_and(on)
@@ -37,7 +43,9 @@ pub(super) fn write(job: &Job<'_>, _stage: u64, out: &mut Vec<Message>) {
     let mut pair = |name, per, [into, bytes]: [Bytes; 2], group, first, last| {
         let part = |operation, phase, count, place| {
             let whole = adapted(first) && operation == Operation::AllGather && place == Place::Before(first);
-            let cut = job.sizes.sequence_parallel && !whole;
+            // The gradient by the inputs is scattered beside that by the weights, if there is one.
+            let alone = frozen && operation == Operation::ReduceScatter && place == Place::After(first);
+            let cut = job.sizes.sequence_parallel && !whole && !alone;
             let overlap = if cut { Overlap::SplitGemm } else { Overlap::Nothing };
             let bytes = if place == Place::Before(first) || place == Place::After(first) { into } else { bytes };
             let bytes = if operation == Operation::AllGather && !whole && !kept(first) { narrow(bytes) } else { bytes };
