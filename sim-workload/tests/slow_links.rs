@@ -37,12 +37,7 @@ struct Case {
 
 /// Nodes under leaves that have so many times less to their spines than to their nodes.
 fn two_tier(nodes: u32, leaves: u32, taper: f64) -> FabricSpec {
-    FabricSpec {
-        fabric: FabricKind::LeafSpine,
-        leaves: Some(leaves),
-        oversubscription: Some(taper),
-        ..rails(nodes)
-    }
+    FabricSpec { fabric: FabricKind::LeafSpine, leaves: Some(leaves), oversubscription: Some(taper), ..rails(nodes) }
 }
 
 fn rails(nodes: u32) -> FabricSpec {
@@ -97,20 +92,27 @@ fn cases() -> Vec<Case> {
     let nic = "node0.nic2<->*";
     let jitter = Jitter { kernel_sigma: 0.05, ..Jitter::default() };
     vec![
-        Case {
-            nodes: vec![0, 2],
-            ..case("8b fsdp 16, 8:1", small, well(&two_tier(4, 4, 8.0)), sharded(16, 16, 8192))
-        },
+        Case { nodes: vec![0, 2], ..case("8b fsdp 16, 8:1", small, well(&two_tier(4, 4, 8.0)), sharded(16, 16, 8192)) },
         case("8b fsdp 32, rails, slow NIC", small, slow(&rails(4), nic), sharded(32, 32, 2048)),
         case("8b fsdp 32, rails", small, well(&rails(4)), sharded(32, 32, 2048)),
         case("8b fsdp 32, 2:1", small, well(&two_tier(4, 2, 2.0)), sharded(32, 32, 4096)),
         case("8b fsdp 32, 4:1, slow NIC", small, slow(&two_tier(4, 4, 4.0), nic), sharded(32, 32, 4096)),
-        case("8b fsdp 64, 2:1, slow uplink", small, slow(&two_tier(8, 4, 2.0), "leaf0<->spine0"), sharded(64, 64, 4096)),
+        case(
+            "8b fsdp 64, 2:1, slow uplink",
+            small,
+            slow(&two_tier(8, 4, 2.0), "leaf0<->spine0"),
+            sharded(64, 64, 4096),
+        ),
         case("8b fsdp 64, rails, dead NIC link", small, dead(&rails(8), nic), sharded(64, 64, 4096)),
         case("8b fsdp 128, rails, slow NIC", small, slow(&rails(16), nic), sharded(128, 128, 4096)),
         case("70b staged 64, rails, slow NIC", large, slow(&rails(8), nic), staged(64, 4, 32)),
         case("70b staged 128, 4:1", large, well(&two_tier(16, 4, 4.0)), staged(128, 4, 64)),
-        case("70b staged 128, 2:1, dead uplink", large, dead(&FabricSpec { spines: Some(4), ..two_tier(16, 4, 2.0) }, "leaf0<->spine0"), staged(128, 4, 64)),
+        case(
+            "70b staged 128, 2:1, dead uplink",
+            large,
+            dead(&FabricSpec { spines: Some(4), ..two_tier(16, 4, 2.0) }, "leaf0<->spine0"),
+            staged(128, 4, 64),
+        ),
         case("70b fsdp 64, 2:1, slow NIC", large, slow(&two_tier(8, 4, 2.0), nic), sharded(64, 64, 4096)),
         Case { jitter, ..case("8b fsdp 16, rails, jitter", small, well(&rails(2)), sharded(16, 32, 2048)) },
         Case {
@@ -147,10 +149,12 @@ fn run(case: &Case, reuse: bool, most: Duration) -> Result<Came, String> {
     let node_of = |rank: &u32| rank / 8;
     let leaves = |c: &Communicator| c.ranks.iter().any(|r| node_of(r) != node_of(&c.ranks[0]));
     let player = Player::new(&plan, &ranks, &options, leaves);
+    let all = player.calls();
     let groups: Vec<Vec<u32>> = player.communicators().iter().map(|c| c.ranks.iter().map(gpu_of).collect()).collect();
     let software = Software::default();
     let make = |ranks: &[u32]| Machine::new(&case.fabric, catalogue, &software, ranks).map_err(|e| e.to_string());
     let calls = Calls::new(&case.fabric, case.fabric.network(), Box::new(make), groups, plan.calls.clone());
+    let calls = calls.announced(all).map_err(|e| e.to_string())?;
     let flag = Arc::new(AtomicBool::new(false));
     let limits = Limits { interrupt: Some(Arc::clone(&flag)), ..Limits::default() };
     let over = Arc::clone(&flag);

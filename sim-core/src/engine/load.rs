@@ -154,17 +154,23 @@ impl<S: Store> Engine<S> {
         self.kernels.clear();
         self.kernel_lanes.clear();
         self.spaced.clear();
-        for link in &mut self.links {
-            link.feeder = NONE;
-            link.series = false;
+        if !self.is_told_series() {
+            for link in &mut self.links {
+                link.feeder = NONE;
+                link.series = false;
+            }
         }
+    }
+
+    /// Whether the links that only one other feeds are those that the network names: what is not loaded yet may come to any other.
+    const fn is_told_series(&self) -> bool {
+        self.limits.open && !self.limits.one_program
     }
 
     /// Finds the links that only one other feeds, over all programs that are loaded. Links that carry packets are not among
     /// them, nor is the first one behind.
     fn find_series(&mut self, program: &Program, cuts: &[Cut]) {
-        // What is not loaded yet may come to any of them.
-        if self.limits.open && !self.limits.one_program {
+        if self.is_told_series() {
             return;
         }
         let links = &mut self.links;

@@ -198,6 +198,14 @@ pub struct Engine<S: Store = RadixStore> {
     plain: bool,
 }
 
+fn link_states(network: &Network, mtu: Bytes) -> Vec<LinkState> {
+    let state = |(i, spec): (usize, &LinkSpec)| {
+        let series = network.is_in_series(LinkId::new(i));
+        LinkState { series, ..LinkState::new(spec, mtu) }
+    };
+    network.links().iter().enumerate().map(state).collect()
+}
+
 fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
     let down = |(i, l): (usize, &LinkSpec)| Some(Flapping { link: i as u32, outage: l.outage?, held: Span::ZERO });
     links.iter().enumerate().filter_map(down).collect()
@@ -213,7 +221,7 @@ impl<S: Store> Engine<S> {
             pending: Pending::default(),
             limits,
             mtu,
-            links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
+            links: link_states(network, mtu),
             flapping: flapping(links),
             timers: 0,
             routes: Vec::new(),

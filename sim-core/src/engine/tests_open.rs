@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::tests_periods::{MTU, recipe};
 use super::tests_regions::nodes;
 use super::*;
+use crate::feeders::Feeders;
 use crate::program::Program;
 use crate::units::Rate;
 
@@ -93,6 +94,11 @@ fn compare(network: &Network, program: &Program, starts: &[u64], step: u64) -> R
     let timers = by_timers(network, program, &starts);
     prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 0));
     prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 2));
+    // Nor does what is known beforehand of all that will be loaded.
+    let mut feeders = Feeders::new(network.links().len());
+    feeders.add(program);
+    let told = network.clone().in_series(feeders.series());
+    prop_assert_eq!(&timers, &by_steps(&told, program, &starts, Span::from_ns(step), 0));
     // Alone it is what it is by itself.
     let alone = by_timers(network, program, &[Time::ZERO]);
     let limits = Limits { open: true, one_program: true, ..Limits::default() };
