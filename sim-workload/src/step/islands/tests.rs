@@ -272,32 +272,37 @@ fn what_is_down_at_times_is_played_at_its_time() {
 
 #[test]
 fn a_call_that_begins_sooner_than_all_before_is_felt() {
-    // A call that is at rest before the next can use a link is no more, unless a third one uses links sooner than that.
+    // What is at rest before the next call can use a link is felt no more, unless a third one uses links sooner than that.
     let fabric = fabric(2, 0);
-    let groups = vec![vec![0, 8], vec![0, 8]];
-    let of = [call(Operation::Send, 5_000_000)];
+    let of = [call(Operation::Send, 5_000_000), call(Operation::Send, 100_000)];
+    let (launch, quick) = (Span::from_us(30), Span::from_ps(1));
+    let groups = vec![vec![0, 8]; 2];
     let make = || {
-        let mut quick = calls(&fabric, &groups, &of).program(0, 0).unwrap();
-        quick.kernels.iter_mut().for_each(|kernel| kernel.launch = Span::from_ps(1));
-        calls(&fabric, &groups[..1], &of).beside(vec![quick]).0.announced([(0, 0), (1, 0)]).unwrap()
+        let after = |call: u32, launch: Span| {
+            let mut program = calls(&fabric, &groups, &of).program(0, call).unwrap();
+            program.kernels.iter_mut().for_each(|kernel| kernel.launch = launch);
+            program
+        };
+        let (made, _) = calls(&fabric, &[], &of).beside(vec![after(0, launch), after(1, quick)]);
+        made.announced([(0, 0), (1, 0)]).unwrap()
     };
-    let longest = calls(&fabric, &groups, &of).announced([(0, 0)]).unwrap().least_launch();
-    let end = drive(&mut Islands::new(make(), Limits::default()), &groups, &[step(0, 0, None, 0)]).last().unwrap().at;
+    let alone = drive(&mut Islands::new(make(), Limits::default()), &groups, &[step(0, 0, None, 0)]);
+    let end = alone.last().unwrap().at.since(Time::ZERO);
     let mut others = 0;
-    for (from, later) in (0..24).flat_map(|from| [0, 1, 4].map(|later| (from, later))) {
-        let at = |quarters: u64| Span::from_ps(end.as_ps() + 250_000 * quarters) - Span::from_us(5);
+    for (from, later) in (0..12).flat_map(|from| [0, 1, 3].map(|later| (from, later))) {
+        let at = |steps: u64| end + Span::from_us(3) * steps - Span::from_us(33);
         let list = [
             step(0, 0, None, 0),
             Step { wait: at(from), ..step(0, 0, None, 0) },
             Step { wait: at(from + later), ..step(1, 0, None, 0) },
         ];
         let mut islands = Islands::new(make(), Limits::default());
-        assert_eq!(islands.launch, Span::from_ps(1));
+        assert_eq!(islands.launch, quick);
         let whole = drive(&mut Whole::new(make(), Limits::default()).unwrap(), &groups, &list);
         assert_eq!(drive(&mut islands, &groups, &list), whole, "{from} {later}");
         // The least launch of those that were met before the third call would not do.
         let mut of_first = Islands::new(make(), Limits::default());
-        of_first.launch = longest;
+        of_first.launch = launch;
         others += u32::from(drive(&mut of_first, &groups, &list) != whole);
     }
     assert!(others > 0);
