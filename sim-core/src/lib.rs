@@ -5,6 +5,7 @@
 
 pub mod engine;
 pub mod event;
+pub mod feeders;
 pub mod ids;
 pub mod net;
 pub mod network;

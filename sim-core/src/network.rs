@@ -76,6 +76,8 @@ impl LinkSpec {
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     links: Vec<LinkSpec>,
+    /// Whether one other link feeds each alone; empty if that is not known.
+    series: Vec<bool>,
     packets: Option<Arc<NetPlan>>,
 }
 
@@ -83,7 +85,20 @@ impl Network {
     /// A network of these links; their order gives their numbers.
     #[must_use]
     pub fn new(links: Vec<LinkSpec>) -> Self {
-        Self { links, packets: None }
+        Self { links, series: Vec::new(), packets: None }
+    }
+
+    /// The same network, and for each link whether one other feeds it alone in all programs that are ever loaded
+    /// ([`Feeders`](crate::feeders::Feeders)). Engines that others load at any time rest on it.
+    #[must_use]
+    pub fn in_series(self, series: Vec<bool>) -> Self {
+        Self { series, ..self }
+    }
+
+    /// Whether one other link feeds this one alone, as far as is known.
+    #[must_use]
+    pub fn is_in_series(&self, link: LinkId) -> bool {
+        self.series.get(link.index()).is_some_and(|series| *series)
     }
 
     /// The same network, of which some links carry packets; whoever makes an engine for it hands them to

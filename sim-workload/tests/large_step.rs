@@ -35,7 +35,9 @@ fn step(nodes: u32, spec: &SizesSpec, overlap: &Overlap) {
     let communicators: Vec<Vec<u32>> = player.communicators().iter().map(|c| c.ranks.clone()).collect();
     let software = Software::default();
     let make = |ranks: &[u32]| Machine::new(&fabric, catalogue, &software, ranks).map_err(|e| e.to_string());
+    let all = player.calls();
     let calls = Calls::new(&fabric, fabric.network(), Box::new(make), communicators, plan.calls.clone());
+    let calls = calls.announced(all).unwrap();
     let mut carrier = Islands::new(calls, Limits::default());
     println!("{sizes}; made in {:?}", clock.elapsed());
     let outcome = play(player, &mut carrier, &|| false).unwrap();

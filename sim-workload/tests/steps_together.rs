@@ -68,8 +68,11 @@ fn run(fabric: &Fabric, jobs: &[&Planned], beside: &[(Vec<Message>, Option<Span>
         let leaves = |c: &sim_workload::step::play::Communicator| c.ranks.len() > 8;
         let players: Vec<Player<'_>> = jobs.iter().map(|j| Player::new(&j.plan, &j.ranks, &options, leaves)).collect();
         let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut all = Vec::new();
         let mut calls = Vec::new();
         for (job, player) in jobs.iter().zip(&players) {
+            let (before, numbers) = (groups.len() as u32, calls.len() as u32);
+            all.extend(player.calls().into_iter().map(|(group, call)| (group + before, call + numbers)));
             groups.extend(
                 player
                     .communicators()
@@ -84,6 +87,9 @@ fn run(fabric: &Fabric, jobs: &[&Planned], beside: &[(Vec<Message>, Option<Span>
         let made = Calls::new(fabric, fabric.network(), Box::new(make), groups, calls);
         let programs = beside.iter().map(|(messages, _)| transfers(messages, fabric.mtu())).collect();
         let (made, numbers) = made.beside(programs);
+        all.extend(numbers.clone().map(|communicator| (communicator, 0)));
+        // What is known of all calls beforehand changes no time.
+        let made = if reuse { made.announced(all).unwrap() } else { made };
         let traffic: Vec<Beside> = numbers
             .zip(beside)
             .map(|(communicator, (messages, again))| Beside {

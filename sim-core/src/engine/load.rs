@@ -51,21 +51,26 @@ pub enum LoadError {
 }
 
 /// Where the parts of a program begin in the engine's arenas.
-struct Bases {
-    routes: usize,
-    flows: usize,
-    conns: usize,
-    senders: usize,
-    receivers: usize,
-    junctions: usize,
-    recv_ends: usize,
-    send_ends: usize,
-    costs: usize,
-    layouts: usize,
-    ops: usize,
-    lanes: usize,
-    barriers: usize,
-    kernels: usize,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bases {
+    pub(super) routes: usize,
+    pub(super) flows: usize,
+    pub(super) spaced: usize,
+    pub(super) conns: usize,
+    pub(super) senders: usize,
+    pub(super) receivers: usize,
+    pub(super) junctions: usize,
+    pub(super) wide: usize,
+    pub(super) fans: usize,
+    pub(super) recv_ends: usize,
+    pub(super) send_ends: usize,
+    pub(super) costs: usize,
+    pub(super) layouts: usize,
+    pub(super) ops: usize,
+    pub(super) lanes: usize,
+    pub(super) barriers: usize,
+    pub(super) kernels: usize,
+    pub(super) kernel_lanes: usize,
 }
 
 /// Appends without a copy where there is nothing yet.
@@ -89,6 +94,8 @@ impl<S: Store> Engine<S> {
     pub fn load(&mut self, program: Program, start: Time) -> Result<u32, LoadError> {
         if self.live == 0 && self.moving == 0 && self.forget_net() {
             self.forget();
+        } else {
+            self.drop_ended();
         }
         if self.links.len() >> LINK_BITS != 0 {
             return Err(LoadError::Links(self.links.len()));
@@ -132,6 +139,8 @@ impl<S: Store> Engine<S> {
 
     /// Drops everything of programs that have ended; nothing of theirs is in flight.
     fn forget(&mut self) {
+        self.begun.clear();
+        self.left_flows = 0;
         self.routes.clear();
         self.flows.clear();
         self.segments.clear();
@@ -154,17 +163,23 @@ impl<S: Store> Engine<S> {
         self.kernels.clear();
         self.kernel_lanes.clear();
         self.spaced.clear();
-        for link in &mut self.links {
-            link.feeder = NONE;
-            link.series = false;
+        if !self.is_told_series() {
+            for link in &mut self.links {
+                link.feeder = NONE;
+                link.series = false;
+            }
         }
+    }
+
+    /// Whether the links that only one other feeds are those that the network names: what is not loaded yet may come to any other.
+    pub(super) const fn is_told_series(&self) -> bool {
+        self.limits.open && !self.limits.one_program
     }
 
     /// Finds the links that only one other feeds, over all programs that are loaded. Links that carry packets are not among
     /// them, nor is the first one behind.
     fn find_series(&mut self, program: &Program, cuts: &[Cut]) {
-        // What is not loaded yet may come to any of them.
-        if self.limits.open && !self.limits.one_program {
+        if self.is_told_series() {
             return;
         }
         let links = &mut self.links;
@@ -186,10 +201,13 @@ impl<S: Store> Engine<S> {
         let at = Bases {
             routes: self.routes.len(),
             flows: self.flows.len(),
+            spaced: self.spaced.len(),
             conns: self.conns.len(),
             senders: self.senders.len(),
             receivers: self.receivers.len(),
             junctions: self.junctions.len(),
+            wide: self.wide.len(),
+            fans: self.fans.len(),
             recv_ends: self.recv_ends.len(),
             send_ends: self.send_ends.len(),
             costs: self.costs.len(),
@@ -198,7 +216,9 @@ impl<S: Store> Engine<S> {
             lanes: self.lanes.len(),
             barriers: self.barriers.len(),
             kernels: self.kernels.len(),
+            kernel_lanes: self.kernel_lanes.len(),
         };
+        self.begun.push((number, at));
         let Program {
             routes,
             flows,

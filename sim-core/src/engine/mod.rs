@@ -8,6 +8,7 @@
 //! A segment costs one event per link that it shares (its head's arrival there; the first link's is the source's turn), a
 //! junction one for all inputs, a lane one for a step. Where something ends, whoever waits is told ahead when that will be.
 
+mod ended;
 mod finish;
 mod junction;
 mod lanes;
@@ -53,6 +54,7 @@ use crate::queue::radix::RadixStore;
 use crate::queue::{Pending, Store};
 use crate::units::{Bytes, Span, Time};
 
+use load::Bases;
 pub use load::LoadError;
 use periods::{Trace, Watch};
 use regions::Regions;
@@ -173,6 +175,9 @@ pub struct Engine<S: Store = RadixStore> {
     kernels: Vec<KernelState>,
     kernel_lanes: Vec<u32>,
     programs: Vec<ProgramState>,
+    /// Programs whose records are there, and where these begin; how many flows were left when some were last dropped.
+    begun: Vec<(u32, Bases)>,
+    left_flows: usize,
     /// Programs that run, and flows with something to send or in flight.
     live: u32,
     moving: u32,
@@ -198,6 +203,14 @@ pub struct Engine<S: Store = RadixStore> {
     plain: bool,
 }
 
+fn link_states(network: &Network, mtu: Bytes) -> Vec<LinkState> {
+    let state = |(i, spec): (usize, &LinkSpec)| {
+        let series = network.is_in_series(LinkId::new(i));
+        LinkState { series, ..LinkState::new(spec, mtu) }
+    };
+    network.links().iter().enumerate().map(state).collect()
+}
+
 fn flapping(links: &[LinkSpec]) -> Vec<Flapping> {
     let down = |(i, l): (usize, &LinkSpec)| Some(Flapping { link: i as u32, outage: l.outage?, held: Span::ZERO });
     links.iter().enumerate().filter_map(down).collect()
@@ -213,7 +226,7 @@ impl<S: Store> Engine<S> {
             pending: Pending::default(),
             limits,
             mtu,
-            links: links.iter().map(|l| LinkState::new(l, mtu)).collect(),
+            links: link_states(network, mtu),
             flapping: flapping(links),
             timers: 0,
             routes: Vec::new(),
@@ -239,6 +252,8 @@ impl<S: Store> Engine<S> {
             kernels: Vec::new(),
             kernel_lanes: Vec::new(),
             programs: Vec::new(),
+            begun: Vec::new(),
+            left_flows: 0,
             live: 0,
             moving: 0,
             notices: Vec::new(),

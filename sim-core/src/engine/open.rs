@@ -3,8 +3,8 @@
 //! What is played up to an instant does not depend on what is loaded later ([`Limits::open`](super::Limits::open)), so a driver can
 //! ask for what happens until then, think, and load more.
 
-use super::state::{LinkState, MANY};
-use super::{Engine, Notice, flapping};
+use super::state::MANY;
+use super::{Engine, Notice, flapping, link_states};
 use crate::event::{Phase, Word};
 use crate::ids::LinkId;
 use crate::network::Network;
@@ -51,7 +51,7 @@ impl<S: Store> Engine<S> {
         debug_assert!(places.is_sorted() && places.len() == self.links.len() && self.net.is_none());
         let place = |link: u32| places.get(link as usize).copied().unwrap_or(link);
         let before = core::mem::take(&mut self.links);
-        self.links = network.links().iter().map(|link| LinkState::new(link, self.mtu)).collect();
+        self.links = link_states(network, self.mtu);
         for (i, mut link) in before.into_iter().enumerate() {
             link.feeder = if link.feeder < MANY { place(link.feeder) } else { link.feeder };
             self.links[places[i] as usize] = link;

@@ -2,10 +2,13 @@
 
 use proptest::prelude::*;
 
+use super::tests::chain;
 use super::tests_periods::{MTU, recipe};
 use super::tests_regions::nodes;
 use super::*;
-use crate::program::Program;
+use crate::feeders::Feeders;
+use crate::program::{Layout, Program, Spacing};
+use crate::program_builder::{ConnShape, CreditShape, ProgramBuilder};
 use crate::units::Rate;
 
 /// The kernels' ends of a program started at `starts`, each loaded at its instant by a timer.
@@ -93,6 +96,11 @@ fn compare(network: &Network, program: &Program, starts: &[u64], step: u64) -> R
     let timers = by_timers(network, program, &starts);
     prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 0));
     prop_assert_eq!(&timers, &by_steps(network, program, &starts, Span::from_ns(step), 2));
+    // Nor does what is known beforehand of all that will be loaded.
+    let mut feeders = Feeders::new(network.links().len());
+    feeders.add(program);
+    let told = network.clone().in_series(feeders.series());
+    prop_assert_eq!(&timers, &by_steps(&told, program, &starts, Span::from_ns(step), 0));
     // Alone it is what it is by itself.
     let alone = by_timers(network, program, &[Time::ZERO]);
     let limits = Limits { open: true, one_program: true, ..Limits::default() };
@@ -109,15 +117,48 @@ proptest! {
 
     #[test]
     fn it_does_not_depend_on_steps(
-        recipe in recipe(), starts in prop::collection::vec(0u64..400_000, 1..4), step in 1_000u64..90_000,
+        recipe in recipe(), starts in prop::collection::vec(0u64..400_000, 1..7), step in 1_000u64..90_000,
     ) {
         compare(&recipe.network(), &recipe.program(), &starts, step)?;
     }
 
     #[test]
     fn nor_where_several_nodes_are_joined(
-        nodes in nodes(), starts in prop::collection::vec(0u64..400_000, 1..4), step in 1_000u64..90_000,
+        nodes in nodes(), starts in prop::collection::vec(0u64..400_000, 1..7), step in 1_000u64..90_000,
     ) {
         compare(&nodes.network(), &nodes.program(), &starts, step)?;
     }
+}
+
+#[test]
+fn what_has_ended_makes_room_for_what_comes() {
+    let (network, route) = chain(&[LinkSpec::ideal(Rate::gbyte(1), Span::ZERO)]);
+    let mut b = ProgramBuilder::new();
+    let cost = b.cost(Cost::default());
+    let shape = ConnShape {
+        segment: Bytes::kib(4),
+        latency: Span::ZERO,
+        credit: CreditShape::After(Span::ZERO),
+        spacing: Spacing::NONE,
+    };
+    let ends = b.connect(&[&route[..]], false, 2, &shape);
+    let (from, to) = (b.kernel(Span::from_us(3), Span::ZERO), b.kernel(Span::from_us(3), Span::ZERO));
+    let layout = b.layout(Layout { chunk: 1000, last_chunk: 1000, ..Layout::whole(4000) });
+    b.lane(from, layout, |l| l.step(&[], &[ends.send], cost, 1, 0, 0));
+    b.lane(to, layout, |l| l.step(&[ends.recv], &[], cost, 1, 0, 0));
+    let program = b.finish();
+    let mut engine = Engine::<RadixStore>::new(&network, MTU, Limits { open: true, ..Limits::default() });
+    let mut heard = Vec::new();
+    // Four microseconds of the link every five; each begins before the one before has ended.
+    for i in 0..100u64 {
+        let start = Time::ZERO + Span::from_us(5) * i;
+        while engine.go_to(start, &mut heard).is_none() && engine.next_event().is_some_and(|at| at <= start) {}
+        assert!(i == 0 || engine.live > 0);
+        engine.load(program.clone(), start).unwrap();
+        assert!(engine.begun.len() <= 4 && engine.flows.len() <= 4, "{} programs are there", engine.begun.len());
+    }
+    while engine.go_to(Time::from_ps(u64::MAX / 8), &mut heard).is_none() {}
+    let ended: Vec<Time> =
+        heard.iter().filter_map(|n| if let Notice::Program { ended, .. } = n { Some(*ended) } else { None }).collect();
+    assert!(ended.iter().copied().eq((0..100).map(|i| Time::ZERO + Span::from_us(5) * i + Span::from_us(7))));
 }

@@ -20,9 +20,11 @@
 use core::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use sim_collectives::nccl::Operation as Of;
 use sim_collectives::plan::Traffic;
 use sim_collectives::{Machine, Request};
+use sim_core::feeders::Feeders;
 use sim_core::network::Network;
 use sim_core::program::Program;
 use sim_core::program_builder::ProgramBuilder;
@@ -52,6 +54,14 @@ pub struct Calls<'a> {
     machines: Vec<Option<Machine<'a>>>,
     /// What further communicators do, each with one call.
     programs: Vec<Program>,
+    announced: Option<Announced>,
+}
+
+/// What is known of all calls that will be started.
+#[derive(Debug)]
+struct Announced {
+    calls: FxHashSet<(u32, u32)>,
+    launch: Span,
 }
 
 impl fmt::Debug for Calls<'_> {
@@ -79,7 +89,17 @@ impl<'a> Calls<'a> {
         calls: Vec<Call>,
     ) -> Self {
         let machines = communicators.iter().map(|_| None).collect();
-        Self { fabric, network, make, adjust: None, communicators, calls, machines, programs: Vec::new() }
+        Self {
+            fabric,
+            network,
+            make,
+            adjust: None,
+            communicators,
+            calls,
+            machines,
+            programs: Vec::new(),
+            announced: None,
+        }
     }
 
     /// The same calls, each asked for as `adjust` changes it.
@@ -98,6 +118,38 @@ impl<'a> Calls<'a> {
         self.machines.resize_with(last as usize, || None);
         self.programs = programs;
         (self, first..last)
+    }
+
+    /// The same calls, of which no others than these (each a communicator and a call) will be started. What all of them have in common is
+    /// made use of: links that only one other feeds cost no events of their own, and none of them uses a link before the least
+    /// of their launches.
+    ///
+    /// # Errors
+    /// If one of them is not possible.
+    pub fn announced(mut self, calls: impl IntoIterator<Item = (u32, u32)>) -> Result<Self, CarryError> {
+        let calls: FxHashSet<(u32, u32)> = calls.into_iter().collect();
+        let mut in_order: Vec<(u32, u32)> = calls.iter().copied().collect();
+        in_order.sort_unstable();
+        let mut feeders = Feeders::new(self.network.links().len());
+        let mut launch: Option<Span> = None;
+        for (communicator, call) in in_order {
+            let program = self.program(communicator, call)?;
+            feeders.add(&program);
+            let first = program.kernels.iter().map(|kernel| kernel.launch).min().filter(|_| !program.routes.is_empty());
+            launch = launch.into_iter().chain(first).min();
+        }
+        // Where packets go, routes are cut.
+        if self.network.packets().is_none() {
+            self.network = self.network.in_series(feeders.series());
+        }
+        self.announced = Some(Announced { calls, launch: launch.unwrap_or(Span::ZERO) });
+        Ok(self)
+    }
+
+    /// A time that each call takes from its beginning to its first use of a link; nothing if calls were not announced.
+    #[must_use]
+    pub fn least_launch(&self) -> Span {
+        self.announced.as_ref().map_or(Span::ZERO, |announced| announced.launch)
     }
 
     /// The cluster.
@@ -188,6 +240,9 @@ impl<'a> Calls<'a> {
     /// # Errors
     /// If there is no such call or nothing can run it.
     pub fn program(&mut self, communicator: u32, call: u32) -> Result<Program, CarryError> {
+        if self.announced.as_ref().is_some_and(|announced| !announced.calls.contains(&(communicator, call))) {
+            return Err(self.impossible(communicator, call, "it was not announced"));
+        }
         let made = self.lower(communicator, call);
         let mut program = made.map_err(|why| self.impossible(communicator, call, why))?;
         program.launch_floor = Span::ZERO;

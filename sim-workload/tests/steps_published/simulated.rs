@@ -119,6 +119,7 @@ impl<'a> Network<'a> {
             Machine::new(fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
         };
         let calls = Calls::new(fabric, fabric.network(), Box::new(make), groups, vec![*call]);
+        let calls = calls.announced((0..starts.len() as u32).map(|i| (i, 0))).map_err(|e| e.to_string())?;
         let mut carrier = Islands::new(calls, Limits::default());
         carrier.start(&starts, Time::ZERO).map_err(|e| e.to_string())?;
         let (mut last, mut ends) = (Time::ZERO, Vec::new());
@@ -151,7 +152,9 @@ pub(crate) fn whole(case: &Case, fit: Fit) -> Parts {
     };
     played::over(case, &case.ranks, fit, &|plan, player, _| {
         let groups = player.communicators().iter().map(|c| c.ranks.iter().map(gpu).collect()).collect();
+        let all = player.calls();
         let calls = Calls::new(&fabric, fabric.network(), Box::new(make), groups, plan.calls.clone());
+        let calls = calls.announced(all).map_err(sim_workload::step::play::PlayError::from)?;
         play(player, &mut Islands::new(calls, Limits::default()), &|| false)
     })
 }

@@ -35,13 +35,18 @@ pub(super) fn carrier<'a>(
     let loaded = world.loaded;
     let make: Make<'a> = Box::new(|group| loaded.machine(group).map_err(|error| error.to_string()));
     let (mut groups, mut calls): (Vec<Vec<u32>>, Vec<Call>) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for (step, player, plan) in of {
         let gpus = |c: &Communicator| c.ranks.iter().filter_map(|r| step.gpus.get(*r as usize).copied()).collect();
+        let (communicators, numbers) = (groups.len() as u32, calls.len() as u32);
+        all.extend(player.calls().into_iter().map(|(group, call)| (group + communicators, call + numbers)));
         groups.extend(player.communicators().iter().map(gpus));
         calls.extend_from_slice(&plan.calls);
     }
     let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls);
     let (made, numbers) = made.beside(beside);
+    all.extend(numbers.clone().map(|communicator| (communicator, 0)));
+    let made = made.announced(all)?;
     let limits = world.limits();
     let why = match islands::reuse(world.by_library) {
         Reuse::Exact if of.iter().all(|(step, ..)| step.reuse) => {

@@ -10,7 +10,6 @@ use rustc_hash::{FxHashMap, FxHasher};
 use sim_core::ids::LinkId;
 use sim_core::network::{LinkSpec, Network};
 use sim_core::program::Program;
-use sim_core::units::Span;
 
 use super::super::calls::Calls;
 use super::super::carrier::CarryError;
@@ -39,13 +38,12 @@ pub(super) const NONE: u32 = u32::MAX;
 /// All forms and operations that were met.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    specs: Vec<LinkSpec>,
+    /// What links are, and whether one other feeds them alone.
+    specs: Vec<(LinkSpec, bool)>,
     class_of: Vec<u32>,
     forms: Vec<Form>,
     by_hash: FxHashMap<u64, Vec<u32>>,
     operations: Vec<Operation>,
-    /// The least time from a call to the first use of a link, of all programs so far.
-    launch: Option<Span>,
     /// By communicator, then call.
     known: Vec<Vec<u32>>,
 }
@@ -53,11 +51,12 @@ pub(super) struct Forms {
 impl Forms {
     /// None yet, of calls over this network.
     pub(super) fn new(network: &Network, communicators: usize) -> Self {
-        let mut classes: FxHashMap<LinkSpec, u32> = FxHashMap::default();
+        let mut classes: FxHashMap<(LinkSpec, bool), u32> = FxHashMap::default();
         let mut specs = Vec::new();
-        let class_of = network.links().iter().map(|link| {
-            *classes.entry(*link).or_insert_with(|| {
-                specs.push(*link);
+        let class_of = network.links().iter().enumerate().map(|(i, link)| {
+            let spec = (*link, network.is_in_series(LinkId::new(i)));
+            *classes.entry(spec).or_insert_with(|| {
+                specs.push(spec);
                 specs.len() as u32 - 1
             })
         });
@@ -74,18 +73,14 @@ impl Forms {
         self.forms.len()
     }
 
-    /// The least time from a call to its first use of a link.
-    pub(super) fn launch(&self) -> Span {
-        self.launch.unwrap_or(Span::ZERO)
-    }
-
     pub(super) fn operation(&self, operation: u32) -> &Operation {
         &self.operations[operation as usize]
     }
 
     /// A network of links of these kinds.
     pub(super) fn network(&self, classes: &[u32]) -> Network {
-        Network::new(classes.iter().map(|class| self.specs[*class as usize]).collect())
+        let specs = || classes.iter().map(|class| self.specs[*class as usize]);
+        Network::new(specs().map(|(spec, _)| spec).collect()).in_series(specs().map(|(_, series)| series).collect())
     }
 
     /// The operation of a call of a communicator, worked out when it is first asked for.
@@ -101,8 +96,6 @@ impl Forms {
     #[cold]
     fn make(&mut self, calls: &mut Calls<'_>, communicator: u32, call: u32) -> Result<u32, CarryError> {
         let mut program = calls.program(communicator, call)?;
-        let launch = program.kernels.iter().map(|kernel| kernel.launch).min();
-        self.launch = self.launch.into_iter().chain(launch).min();
         let mut links: Vec<u32> = program.routes.iter().map(|link| link.0).collect();
         links.sort_unstable();
         links.dedup();
@@ -131,7 +124,7 @@ impl Forms {
         }
         let form = self.forms.len() as u32;
         alike.push(form);
-        let timed = classes.iter().any(|class| self.specs[*class as usize].outage.is_some());
+        let timed = classes.iter().any(|class| self.specs[*class as usize].0.outage.is_some());
         self.forms.push(Form { program, classes, timed });
         form
     }

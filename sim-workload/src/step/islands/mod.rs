@@ -136,6 +136,8 @@ pub struct Islands<'a> {
     counts: Counts,
     /// Bytes that may be remembered of calls that share links.
     most: u64,
+    /// No call uses a link before so long after its beginning.
+    launch: Span,
     /// How often each operation was started.
     started: Vec<u64>,
     /// Events of islands that are over.
@@ -163,6 +165,7 @@ impl<'a> Islands<'a> {
             met: Vec::new(),
             counts: Counts::default(),
             most: MOST_KEPT,
+            launch: calls.least_launch(),
             started: Vec::new(),
             events: 0,
             calls,
@@ -226,8 +229,9 @@ impl<'a> Islands<'a> {
         while let Some(&island) = self.met.get(i) {
             let of = &self.islands[island as usize];
             let (word, after) = (of.word, at.since(of.letters[0].at));
-            // A call uses no link before its launch, and no later one does before this one's: what is at rest by then is not felt.
-            let rests = self.words.rests_by(word, after + self.forms.launch());
+            // No call uses a link before the least launch, and none that begins later does before this one: what is at rest by then
+            // is not felt.
+            let rests = self.words.rests_by(word, after + self.launch);
             match if rests { Ok(true) } else { self.words.is_over(&self.forms, &self.layouts, word, after) } {
                 Ok(false) => i += 1,
                 Ok(true) => {

@@ -235,7 +235,7 @@ impl Words {
         let mut engine: Box<Engine> = Box::new(Engine::new(&network, self.mtu, self.limits.clone()));
         let mut known = Vec::new();
         for ((form, places), delta) in layouts.forms(layout).into_iter().zip(deltas.into_iter().rev()) {
-            self.play(&mut engine, origin, delta, &mut known, false)?;
+            self.play(&mut engine, origin, delta, delta, &mut known, false)?;
             let program = placed(&forms.form(form).program, &places);
             engine.load(program, origin + delta).map_err(|e| e.to_string())?;
         }
@@ -246,17 +246,21 @@ impl Words {
         Ok(())
     }
 
-    /// Goes on up to `until`, or to the first end if `to_end`; returns how far that was, and whether all is over.
+    /// Goes on from `upto` up to `until`, or to the first end behind `upto` if `to_end`; returns how far that was, and whether all
+    /// is over.
     fn play(
         &mut self,
         engine: &mut Engine,
         origin: Time,
+        upto: Span,
         until: Span,
         known: &mut Vec<Told>,
         to_end: bool,
     ) -> Result<(Span, bool), Stopped> {
         let (events, repeated) = engine.events();
-        let mut limit = origin + until;
+        // An end can have come to light before its turn.
+        let first = known.iter().rev().map(|told| told.at).take_while(|at| *at > upto).last();
+        let mut limit = origin + first.filter(|_| to_end).map_or(until, |first| until.min(first));
         let over = loop {
             let stop = engine.go_to(limit, &mut self.heard);
             if let Some(reason) = stop
@@ -298,7 +302,8 @@ impl Words {
         let state = &mut self.words[word as usize];
         let Some(mut engine) = state.engine.take() else { return Ok(()) };
         let mut known = core::mem::take(&mut state.known);
-        let (upto, over) = self.play(&mut engine, origin, until, &mut known, to_end)?;
+        let before = state.upto;
+        let (upto, over) = self.play(&mut engine, origin, before, until, &mut known, to_end)?;
         let state = &mut self.words[word as usize];
         state.upto = state.upto.max(upto);
         if over {

@@ -22,7 +22,7 @@ use sim_core::units::{Span, Time};
 
 use super::carrier::{CarryError, Start};
 use super::outcome::{Breakdown, Outcome, Piece, PieceKind, Ran};
-use super::plan::{Label, Op, Plan, Stream, Work};
+use super::plan::{Label, Op, Plan, Stage, Stream, Work};
 use crate::compute::{Jitter, Slowdown};
 use crate::parallel::{Group, Ranks};
 use account::Books;
@@ -225,6 +225,37 @@ impl<'a> Player<'a> {
     #[must_use]
     pub fn communicators(&self) -> &[Communicator] {
         &self.meetings.communicators
+    }
+
+    /// All calls that will be started, each a communicator and a call, once.
+    #[must_use]
+    pub fn calls(&self) -> Vec<(u32, u32)> {
+        let plan = self.plan;
+        let of_stage = |stage: &Stage| {
+            let mut calls: Vec<(u16, u32)> = stage
+                .ops
+                .iter()
+                .filter_map(|op| {
+                    let call = match op.work {
+                        Work::Call(call) => call,
+                        Work::Send(channel) => plan.channels[channel as usize].call,
+                        Work::Compute(_) | Work::Receive(_) => return None,
+                    };
+                    Some((op.stream, call))
+                })
+                .collect();
+            calls.sort_unstable();
+            calls.dedup();
+            calls
+        };
+        let of_stages: Vec<_> = plan.stages.iter().map(of_stage).collect();
+        let mut all = Vec::new();
+        for (rank, streams) in self.ranks.iter().zip(&self.meetings.of) {
+            all.extend(of_stages[rank.stage as usize].iter().map(|(s, call)| (streams[usize::from(*s)].0, *call)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Whether all ranks have done all.
