@@ -91,7 +91,7 @@ fn what_is_not_divided_bounds_strong_scaling() {
 #[test]
 fn a_late_rank_holds_up_the_step_by_as_long() {
     let cluster = Cluster::of("hgx-h100", 2);
-    let none = Overlap { gradients: false, parameters: false, prefetch: 0, ..Overlap::default() };
+    let none = Overlap { gradients: false, parameters: false, ..Overlap::default() };
     let sizes = |zero| SizesSpec { sequence: 2048, ..data_parallel(16, 32, zero) };
     let cases = [
         ("replicated", sizes(Zero::Replicated), Overlap::default()),
