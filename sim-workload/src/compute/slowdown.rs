@@ -5,9 +5,9 @@ use sim_core::units::Span;
 /// The part of a GPU that messages take while they are under way, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
-    /// Over NVLink or another scale-up network.
+    /// Over NVLink or another scale-up network, and of groups that go over both.
     pub scale_up: u64,
-    /// Over NICs.
+    /// Over NICs alone.
     pub scale_out: u64,
 }
 

@@ -54,6 +54,13 @@ impl Spread {
         self.domains > 1
     }
 
+    /// Whether all of its messages go over NICs. Where several members are in a domain, the library's kernels move data between them
+    /// over the scale-up network, too, and take as much of a GPU as in a group that does not leave it.
+    #[must_use]
+    pub const fn over_nics_alone(&self) -> bool {
+        self.domains > 1 && self.most_in_domain == 1
+    }
+
     /// Whether each member's peers are on its own rail.
     #[must_use]
     pub const fn stays_on_rail(&self) -> bool {

@@ -290,9 +290,14 @@ static COMPUTE: TableSpec = TableSpec {
         key(
             "scale_up_loss",
             Kind::Number(0.0, 0.9),
-            "The part of a GPU that kernels lose beside messages of the scale-up network. Without it, 0.15.",
+            "The part of a GPU that kernels lose beside messages of groups with several ranks in a scale-up domain. \
+             Without it, 0.15.",
         ),
-        key("scale_out_loss", Kind::Number(0.0, 0.9), "The same beside messages of NICs. Without it, 0.02."),
+        key(
+            "scale_out_loss",
+            Kind::Number(0.0, 0.9),
+            "The same beside messages that go over NICs alone. Without it, 0.02.",
+        ),
     ],
 };
 

@@ -157,11 +157,11 @@ fn once<'a>(
 
 /// A player of a job.
 fn player<'a>(job: &'a Job<'_>, options: &'a play::Options) -> Player<'a> {
-    let leaves = |c: &Communicator| {
+    let nics_alone = |c: &Communicator| {
         let members: Vec<u64> = c.ranks.iter().map(|rank| u64::from(*rank)).collect();
-        job.step.placement.spread(&members).scales_out()
+        job.step.placement.spread(&members).over_nics_alone()
     };
-    Player::new(&job.plan, &job.ranks, options, leaves)
+    Player::new(&job.plan, &job.ranks, options, nics_alone)
 }
 
 /// How the ranks differ: what the step says, and what faults do to GPUs. What they do to their calls is in the calls.

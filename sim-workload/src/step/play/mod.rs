@@ -136,7 +136,7 @@ pub struct Player<'a> {
     options: &'a Options,
     tables: Vec<Table>,
     meetings: Meetings,
-    /// For each communicator whether it leaves the scale-up network.
+    /// For each communicator whether its messages go over NICs alone.
     out: Vec<bool>,
     ranks: Vec<Rank>,
     /// Of each communicator and lane the meetings that not all have come to, the oldest first.
@@ -166,14 +166,15 @@ pub struct Player<'a> {
 const LANES: usize = 2;
 
 impl<'a> Player<'a> {
-    /// A player at the beginning; `leaves` says of a communicator whether it leaves the scale-up network.
+    /// A player at the beginning; `nics_alone` says of a communicator whether its messages go over NICs alone
+    /// ([`Spread::over_nics_alone`](crate::parallel::Spread::over_nics_alone)), which take another part of the GPU.
     #[must_use]
-    pub fn new(plan: &'a Plan, ranks: &Ranks, options: &'a Options, leaves: impl Fn(&Communicator) -> bool) -> Self {
+    pub fn new(plan: &'a Plan, ranks: &Ranks, options: &'a Options, nics_alone: impl Fn(&Communicator) -> bool) -> Self {
         let n = ranks.len() as usize;
         let stages: Vec<u32> = (0..n as u64).map(|r| ranks.coordinates(r).stage as u32).collect();
         let tables: Vec<Table> = plan.stages.iter().map(Table::new).collect();
         let meetings = Meetings::new(plan, ranks, &stages);
-        let out = meetings.communicators.iter().map(leaves).collect();
+        let out = meetings.communicators.iter().map(nics_alone).collect();
         let of = |stage: &u32| {
             let (table, streams) = (&tables[*stage as usize], plan.stages[*stage as usize].streams.len());
             Rank {
