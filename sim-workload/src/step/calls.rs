@@ -6,6 +6,7 @@
 //! | all-gather | all-gather | the gathered result, rounded up to a multiple of ranks times an element |
 //! | reduce-scatter | reduce-scatter | a rank's input, likewise |
 //! | all-to-all | all-to-all | what a rank sends, to itself included, likewise |
+//! | the same, of experts | what [`Exchange::request`] says, where tokens don't go evenly to all by sends and receives | |
 //! | send between stages (two ranks of [`Group::Pipeline`]) | a send and a receive: from the first to the second | what is sent |
 //! | send in another group | each rank to the next, the last to the first, between two ranks both ways | what each sends |
 //!
@@ -30,6 +31,7 @@ use sim_core::units::{Bytes, Span};
 use sim_topology::Fabric;
 
 use super::carrier::CarryError;
+use super::exchange::Exchange;
 use super::plan::Call;
 use crate::messages::Operation;
 use crate::parallel::Group;
@@ -52,6 +54,8 @@ pub struct Calls<'a> {
     machines: Vec<Option<Machine<'a>>>,
     /// What further communicators do, each with one call.
     programs: Vec<Program>,
+    /// How calls take tokens to experts.
+    exchanges: Vec<Exchange>,
 }
 
 impl fmt::Debug for Calls<'_> {
@@ -79,13 +83,29 @@ impl<'a> Calls<'a> {
         calls: Vec<Call>,
     ) -> Self {
         let machines = communicators.iter().map(|_| None).collect();
-        Self { fabric, network, make, adjust: None, communicators, calls, machines, programs: Vec::new() }
+        Self {
+            fabric,
+            network,
+            make,
+            adjust: None,
+            communicators,
+            calls,
+            machines,
+            programs: Vec::new(),
+            exchanges: Vec::new(),
+        }
     }
 
     /// The same calls, each asked for as `adjust` changes it.
     #[must_use]
     pub fn adjusted(self, adjust: Adjust<'a>) -> Self {
         Self { adjust: Some(adjust), ..self }
+    }
+
+    /// The same calls, of which some take tokens to experts in these ways.
+    #[must_use]
+    pub fn exchanging(self, exchanges: Vec<Exchange>) -> Self {
+        Self { exchanges, ..self }
     }
 
     /// The same calls, and programs that are carried beside them: each as the call 0 of a communicator of its own behind the others.
@@ -160,6 +180,13 @@ impl<'a> Calls<'a> {
     /// What the library is asked for.
     fn request(&self, ranks: &[u32], call: &Call) -> Request {
         let n = ranks.len() as u64;
+        if let Some(exchange) = call.exchange.and_then(|number| self.exchanges.get(number as usize)) {
+            let mut request = exchange.request(call.bytes, ranks.len() as u32);
+            if let Some(adjust) = &self.adjust {
+                adjust(ranks, call, &mut request);
+            }
+            return request;
+        }
         let mut request = match call.operation {
             Operation::AllReduce => Request::new(Of::AllReduce, call.bytes),
             Operation::AllGather => Request::new(Of::AllGather, call.bytes),
