@@ -109,13 +109,6 @@ fn draws_move_what_is_wanted() {
     assert_eq!(time(&four), time(&results("ep = 16", "hot = 2.0\ndraws = 4")));
 }
 
-/// What NICs carry in a step, in one direction.
-fn over_nics(results: &Value) -> f64 {
-    let classes = results["totals"]["by_class"].as_array().unwrap_or_else(|| panic!("{results}"));
-    let nic = classes.iter().filter(|c| c["class"].as_str().is_some_and(|c| c.contains("NIC port")));
-    nic.map(|c| c["bytes"].as_f64().unwrap()).sum()
-}
-
 #[test]
 fn deepep_sends_a_token_once_to_a_node() {
     // Nothing but experts crosses nodes: two of them are all ranks, so that only the norms of gradients do, too.

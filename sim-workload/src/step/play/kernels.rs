@@ -30,7 +30,7 @@ impl Player<'_> {
         while self.next_kernel() == Some(at) {
             let Some(Reverse((_, rank))) = self.timers.pop() else { break };
             if self.ranks[rank as usize].begins.take().is_some() {
-                self.books.waits(rank, at.since(Time::ZERO), false);
+                self.books.waits(rank, at.since(Time::ZERO), false, Some(("their beginning", rank)));
                 self.books.accounted(rank, at);
                 self.begin_rank(rank);
                 self.settle();
