@@ -70,7 +70,8 @@ fn a_rank_with_more_tokens_is_waited_for() {
     for what in ["ep dispatch", "ep combine"] {
         let ratio = of(&hot, what, "time_us") / of(&even, what, "time_us");
         assert!((1.5..2.3).contains(&ratio), "{what}: {ratio}");
-        assert_eq!(of(&hot, what, "logical_bytes"), of(&even, what, "logical_bytes"));
+        let logical = of(&hot, what, "logical_bytes") / of(&even, what, "logical_bytes");
+        assert!((logical - 1.0).abs() < 1e-6, "{what}: {logical}");
     }
     let late = &hot["step"]["late"][0];
     assert_eq!((late["what"].as_str(), late["rank"].as_u64()), (Some("experts"), Some(0)), "{late}");
@@ -116,8 +117,8 @@ fn deepep_sends_a_token_once_to_a_node() {
     let (nccl, rank) = (played("copies = \"expert\""), played("copies = \"rank\""));
     let (normal, direct) = (played("kernel = \"deepep-normal\""), played("kernel = \"deepep-low-latency\""));
     let crossing = |results: &Value| of(results, "ep dispatch", "network_bytes");
-    // 4096 · 2 tokens of 8 KiB: eight copies, half of which leave the node; or one for each node of a token.
-    let token = 2.0 * 4096.0 * 8192.0;
+    // 4096 tokens of 8 KiB: eight copies, half of which leave the node; or one for each node of a token.
+    let token = 4096.0 * 8192.0;
     assert!((crossing(&nccl) / token - 4.0).abs() < 1e-3, "{}", crossing(&nccl) / token);
     assert_eq!(crossing(&direct), crossing(&nccl));
     // Two of four groups: C(2,1)²/C(4,2) have one in each node, of the rest half are all there.
@@ -139,10 +140,10 @@ fn what_does_not_go_together_is_refused_with_what_would() {
     let check = |keys: &str, experts: &str| run(&with(keys, experts), "check", &[]);
     for (keys, experts, parts) in [
         ("ep = 16", "hot = 9.0", &["E120", "no expert can get more than 1/8", "near: hot = 8"][..]),
-        ("ep = 16", "zipf = 1.5", &["E120", "near: zipf = 0.7"]),
+        ("ep = 16", "zipf = 1.5", &["E120", "near: zipf = 0.74"]),
         ("ep = 16", "shares = [1, 2, 3]", &["E120", "a number for each of 64 experts", "3 numbers"]),
-        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 21", &["E120", "near: sms = 20 or 22"]),
-        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 200", &["E120", "h100-sxm has 132", "near: sms = 132"]),
+        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 21", &["E120", "near: sms = 18, 20, 22 or 24"]),
+        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 200", &["E120", "h100-sxm has 132", "near: sms = 130 or 132"]),
         ("ep = 16", "hot = 1.5\nzipf = 0.5", &["exclude each other"]),
         ("ep = 16", "kernel = \"deepep\"", &["deepep-normal"]),
     ] {

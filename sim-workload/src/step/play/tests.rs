@@ -348,7 +348,7 @@ fn a_rank_with_more_tokens_holds_up_its_group() {
     }
     let all: Span = with.ranks.iter().map(|r| r.straggler).sum();
     let of_experts = with.late.iter().find(|(late, _)| *late == ("experts", 5)).unwrap().1;
-    assert!(of_experts.as_us() > 0.99 * all.as_us(), "{:?}", with.late);
+    assert!(of_experts.as_us() > 0.98 * all.as_us(), "{:?}", with.late);
     // Each micro batch and layer has a dispatch, a combine, and their gradients.
     let made: u64 = hot.plan.calls.iter().zip(&with.made).filter(|(c, _)| c.exchange.is_some()).map(|(_, m)| m.0).sum();
     assert_eq!(made, 4 * 48 * hot.sizes.micros());
