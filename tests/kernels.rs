@@ -64,12 +64,12 @@ impl Figure {
         let of = |key: &str| workload.get(key).and_then(toml::Value::as_integer).map(|n| n as u32);
         let nodes = table.get("nodes").and_then(toml::Value::as_integer).unwrap_or(1) as u32;
         let (experts, top_k) = (of("experts").unwrap(), of("top_k").unwrap());
-        let experts = Experts { experts, top_k, top_nodes: of("top_nodes") };
+        let experts = Experts { top_nodes: of("top_nodes"), ..Experts::free(experts, top_k) };
         // In parts of a million bytes, one copy of all tokens.
-        let routed = experts.routed(1_000_000, nodes, 8);
+        let routed = experts.routed(1_000_000, nodes, 8, None);
         let (each, many) = match self.copies.expect("a bandwidth says what it counts") {
-            Copies::Nodes => (routed.to_node, nodes),
-            Copies::Ranks => (routed.to_rank, 8 * nodes),
+            Copies::Nodes => (routed.to_node[0], nodes),
+            Copies::Ranks => (routed.to_rank[0], 8 * nodes),
         };
         each as f64 * 1e-6 * f64::from(many)
     }

@@ -211,6 +211,12 @@ impl ChannelWork {
         Layout { total: whole + rest, ..layout }
     }
 
+    /// The layout of `bytes` that go as one chunk.
+    #[must_use]
+    pub fn once(&self, bytes: u64) -> Layout {
+        Self { bytes: bytes.max(1), chunk: bytes.max(1), ..self.clone() }.loops_of(1)
+    }
+
     /// The layout in which every rank's part of `bytes` is cut in chunks, and a loop carries one chunk of every rank.
     #[must_use]
     pub fn parts_of(&self, ranks: u32) -> Layout {
@@ -293,15 +299,30 @@ pub struct Call {
     pub routed: Routed,
 }
 
-/// What a rank sends of its tokens in a dispatch, and gets back in a combine; alike for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a rank sends of its tokens in a dispatch, and gets back in a combine; alike for all senders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routed {
-    /// Bytes to one other node, a token once however many of its experts are there.
-    pub to_node: u64,
-    /// Bytes to one rank, a token once.
-    pub to_rank: u64,
-    /// Bytes to one rank, a token once for every expert of it there.
-    pub to_experts: u64,
+    /// Bytes to each node, a token once however many of its experts are there.
+    pub to_node: Vec<u64>,
+    /// Bytes to each rank, a token once.
+    pub to_rank: Vec<u64>,
+    /// Bytes to each rank, a token once for every expert of it there.
+    pub to_experts: Vec<u64>,
+}
+
+impl Routed {
+    /// The same to each of `nodes` nodes and `ranks` ranks.
+    #[must_use]
+    pub fn even(nodes: u32, ranks: u32, [to_node, to_rank, to_experts]: [u64; 3]) -> Self {
+        let alike = |bytes: u64, n: u32| vec![bytes; n as usize];
+        Self { to_node: alike(to_node, nodes), to_rank: alike(to_rank, ranks), to_experts: alike(to_experts, ranks) }
+    }
+
+    /// Whether some ranks get more than others.
+    #[must_use]
+    pub fn is_uneven(&self) -> bool {
+        self.to_experts.windows(2).any(|pair| pair[0] != pair[1])
+    }
 }
 
 #[cfg(test)]

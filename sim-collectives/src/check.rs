@@ -238,7 +238,7 @@ mod tests {
             relay: true,
         };
         let heads = group.nodes().iter().map(Vec::len).min().unwrap_or(1).div_ceil(2) as u32;
-        let routed = Routed { to_node: bytes, to_rank: bytes / 2, to_experts: bytes };
+        let routed = Routed::even(group.nodes().len() as u32, group.ranks(), [bytes, bytes / 2, bytes]);
         let channels: Vec<ChannelWork> = (0..channels).map(work).collect();
         Call { group, second_tree: channels.len().div_ceil(2) as u32, channels, root: 0, heads, p2p, routed }
     }
@@ -295,6 +295,24 @@ mod tests {
                     }
                     let few = Call { heads: per_node - 1, ..call.clone() };
                     assert!(!algorithm.can(Operation::AllGather, &few), "{name}, {nodes} x {per_node}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_arrive_whatever_each_rank_gets() {
+        for (nodes, per_node) in [(1, 8), (2, 4), (4, 2), (3, 3), (8, 1)] {
+            let mut call = call(Group::regular(nodes, per_node), 100_000, 2);
+            let to = |n: u32| (0..n).map(|i| if i == 1 { 90_000 } else { 10_000 * u64::from(i % 3) }).collect();
+            let ranks = nodes * per_node;
+            call.routed = Routed { to_node: to(nodes), to_rank: to(ranks), to_experts: to(ranks) };
+            assert!(call.routed.is_uneven());
+            for name in ["deepep", "low_latency"] {
+                let algorithm = algorithms::by_name(name).unwrap();
+                for operation in [Operation::Dispatch, Operation::Combine] {
+                    check(operation, &lanes(algorithm, operation, &call), 0)
+                        .unwrap_or_else(|e| panic!("{name} {operation}, {nodes} x {per_node}: {e}"));
                 }
             }
         }

@@ -8,7 +8,7 @@ use sim_topology::RouteError;
 
 use crate::algorithms::{self, Cut, Limit, Name, serving};
 use crate::call::{Call, ChannelWork, PointToPoint, Routed};
-use crate::experts::Experts;
+use crate::experts::{Experts, Shares};
 use crate::lanes::{Lanes, Work};
 use crate::launch::Messages;
 use crate::lower::{Lowering, SEGMENT};
@@ -36,6 +36,8 @@ pub enum Traffic {
     Matrix(Arc<[u64]>),
     /// Tokens to experts; the request's size is one copy of a rank's tokens.
     Experts(Experts),
+    /// The same to experts of which some are chosen more often than others.
+    Uneven(Experts, Shares),
 }
 
 /// What is asked.
@@ -242,9 +244,13 @@ impl Machine<'_> {
     fn call(&self, request: &Request) -> Call {
         let nodes = self.group.nodes();
         let per_node = self.ranks() / nodes.len().max(1) as u32;
+        let routed = |experts: &Experts, shares: Option<&Shares>| {
+            experts.routed(request.bytes.get(), nodes.len() as u32, per_node, shares)
+        };
         let routed = match &request.traffic {
-            Traffic::Experts(experts) => experts.routed(request.bytes.get(), nodes.len() as u32, per_node),
-            _ => Routed::default(),
+            Traffic::Experts(experts) => routed(experts, None),
+            Traffic::Uneven(experts, shares) => routed(experts, Some(shares)),
+            Traffic::Even | Traffic::Matrix(_) => Routed::default(),
         };
         Call {
             group: self.group.clone(),
@@ -359,12 +365,19 @@ impl Machine<'_> {
         let call = self.call(request);
         let matrix = match &request.traffic {
             Traffic::Matrix(matrix) => matrix.to_vec(),
+            Traffic::Uneven(..) if call.routed.is_uneven() => {
+                let to = &call.routed.to_rank;
+                // What is sent to a rank comes back from it.
+                let row =
+                    |from: usize| (0..to.len()).map(move |at| to[if request.operation == Combine { from } else { at }]);
+                (0..to.len()).flat_map(row).collect()
+            }
             _ => Vec::new(),
         };
         let message = match request.operation {
             _ if !matrix.is_empty() => matrix.iter().copied().max().unwrap_or(0),
             AllToAll | Operation::AllToAllV | Gather | Scatter => request.bytes.get() / n,
-            Dispatch | Combine => call.routed.to_rank,
+            Dispatch | Combine => call.routed.to_rank.first().copied().unwrap_or(0),
             _ => request.bytes.get(),
         };
         let plan = self.comm.p2p();

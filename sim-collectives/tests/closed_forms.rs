@@ -31,7 +31,7 @@ fn whole(group: Group, bytes: u64) -> Call {
         batch: n as u32,
         relay: false,
     };
-    let routed = Routed { to_node: bytes, to_rank: bytes, to_experts: bytes };
+    let routed = Routed::even(group.nodes().len() as u32, group.ranks(), [bytes; 3]);
     Call { group, channels: vec![work], root: 0, second_tree: 1, heads, p2p, routed }
 }
 
@@ -199,10 +199,10 @@ fn a_relay_at_the_destination_sends_one_copy_a_node() {
     use sim_collectives::experts::Experts;
     let (nodes, per_node, tokens) = (4, 8, 64 << 20);
     let bytes = |top_k: u32, top_nodes: Option<u32>, name: &str| {
-        let experts = Experts { experts: 256, top_k, top_nodes };
-        let routed = experts.routed(tokens, nodes, per_node);
+        let experts = Experts { top_nodes, ..Experts::free(256, top_k) };
+        let routed = experts.routed(tokens, nodes, per_node, None);
         let mut call = whole(Group::regular(nodes, per_node), tokens);
-        call.p2p = PointToPoint { message: routed.to_rank, part: routed.to_rank, ..call.p2p };
+        call.p2p = PointToPoint { message: routed.to_rank[0], part: routed.to_rank[0], ..call.p2p };
         call.routed = routed;
         let algorithm = algorithms::by_name(name).unwrap();
         let sent = between_nodes(algorithm, Operation::Dispatch, &call, per_node);

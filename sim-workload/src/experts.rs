@@ -1,12 +1,13 @@
-//! Tokens to experts: how many ranks and nodes a token goes to, what is sent, how uneven it is.
+//! Tokens to experts: how many ranks and nodes a token goes to, what is sent, by which kernels, how uneven it is.
 //!
-//! A token goes to K of E experts, which lie evenly on n holders (ranks or nodes). With uniform routing the expected number of
-//! different holders is `n·(1 − C(E − E/n, K)/C(E, K))`. A token that may go to G of N nodes chooses among A = E·G/N experts:
-//! `G·(1 − C(A − E/N, K)/C(A, K))` nodes.
+//! How many different ranks and nodes have an expert of a token: [`sim_collectives::experts`].
 
-use rand_distr::{Distribution, weighted::WeightedIndex};
-use sim_core::random;
+mod loads;
+
+use sim_collectives::experts::Experts;
 use sim_core::units::Bytes;
+
+pub use loads::{Draw, Imbalance, Loads};
 
 use crate::model::ExpertLayer;
 
@@ -46,6 +47,22 @@ pub enum Copies {
     Rank,
 }
 
+/// What takes tokens to experts and results back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kernels {
+    /// Sends and receives of the library, grouped in one call.
+    #[default]
+    Library,
+    /// DeepEP's kernels for training and prefill, on so many processors of the GPU: over the network once to each node of a token, to the
+    /// GPU there on the sender's rail, which hands it on over the scale-up network.
+    Normal {
+        /// Processors that they take while they run; two for a channel.
+        processors: u32,
+    },
+    /// DeepEP's kernels for decoding: to each expert's rank directly, and no processor is taken while messages are under way.
+    LowLatency,
+}
+
 /// Where the experts of a layer lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routing {
@@ -57,40 +74,39 @@ pub struct Routing {
     pub ranks: u64,
     /// Nodes N that the ranks are on.
     pub nodes: u64,
-    /// Most nodes of a token G.
-    pub top_nodes: Option<u64>,
+    /// Groups of experts, and the most of them that a token goes to; the groups are the nodes where they are not said.
+    pub limit: Option<(Option<u64>, u64)>,
 }
 
 impl Routing {
-    /// The experts of `layer` on `ranks` ranks of `nodes` nodes, free to choose.
+    /// The experts of `layer` on `ranks` ranks of `nodes` nodes.
     #[must_use]
-    pub const fn of(layer: ExpertLayer, ranks: u64, nodes: u64) -> Self {
-        Self { experts: layer.experts, top_k: layer.top_k, ranks, nodes, top_nodes: None }
+    pub fn of(layer: ExpertLayer, ranks: u64, nodes: u64) -> Self {
+        let limit = layer.groups.map(|(groups, top)| (Some(groups), top));
+        Self { experts: layer.experts, top_k: layer.top_k, ranks, nodes, limit }
+    }
+
+    /// As the library of collectives knows them.
+    #[must_use]
+    pub fn library(&self) -> Experts {
+        Experts {
+            experts: number(self.experts),
+            top_k: number(self.top_k),
+            top_nodes: self.limit.map(|(_, top)| number(top)),
+            groups: self.limit.and_then(|(groups, _)| groups).map(number),
+        }
     }
 
     /// Expected number of different ranks that a token goes to.
     #[must_use]
     pub fn ranks_of_token(&self) -> f64 {
-        self.holders(self.ranks)
+        self.library().reaches(number(self.ranks), number(self.nodes)) * self.ranks.max(1) as f64
     }
 
     /// Expected number of different nodes that a token goes to.
     #[must_use]
     pub fn nodes_of_token(&self) -> f64 {
-        self.holders(self.nodes)
-    }
-
-    fn holders(&self, holders: u64) -> f64 {
-        let nodes = self.nodes.max(1) as f64;
-        let limit = self.top_nodes.map_or(nodes, |g| (g as f64).clamp(1.0, nodes));
-        let pool = self.experts as f64 * limit / nodes;
-        let held = self.experts as f64 / holders.max(1) as f64;
-        // C(pool − held, K)/C(pool, K): no expert among those of a holder.
-        let missed: f64 = (0..self.top_k.min(1 << 16))
-            .map(|k| ((pool - held - k as f64) / (pool - k as f64)).max(0.0))
-            .map(|p| if p.is_finite() { p } else { 0.0 })
-            .product();
-        holders.max(1) as f64 * limit / nodes * (1.0 - missed)
+        self.library().reaches(number(self.nodes), number(self.nodes)) * self.nodes.max(1) as f64
     }
 
     /// Bytes that a rank sends for `tokens` tokens, itself included.
@@ -127,49 +143,8 @@ impl Routing {
     }
 }
 
-/// How many copies of tokens experts get, in parts of all.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loads(Vec<f64>);
-
-impl Loads {
-    /// As many for each of `experts`.
-    #[must_use]
-    pub fn even(experts: u64) -> Self {
-        Self(vec![1.0 / experts.max(1) as f64; experts as usize])
-    }
-
-    /// The i-th most wanted expert gets a part in proportion to i^−`exponent`; which expert is which place is drawn.
-    #[must_use]
-    pub fn zipf(experts: u64, exponent: f64, seed: u64) -> Self {
-        let mut parts: Vec<f64> = (1..=experts).map(|i| (i as f64).powf(-exponent)).collect();
-        let sum: f64 = parts.iter().sum();
-        parts.iter_mut().for_each(|p| *p /= sum);
-        // Each expert's place by a hash of its number: a shuffle that doesn't depend on a library's.
-        let mut order: Vec<(u64, u64)> = (0..experts).map(|i| (random::mix(seed ^ random::mix(i)), i)).collect();
-        order.sort_unstable();
-        Self(order.into_iter().map(|(_, i)| parts[i as usize]).collect())
-    }
-
-    /// What `copies` copies that are drawn one by one come to.
-    #[must_use]
-    pub fn drawn(&self, copies: u64, seed: u64) -> Self {
-        let Ok(law) = WeightedIndex::new(&self.0) else { return self.clone() };
-        let mut stream = random::stream(seed, "expert load", 0);
-        let mut counts = vec![0u64; self.0.len()];
-        for _ in 0..copies {
-            counts[law.sample(&mut stream)] += 1;
-        }
-        Self(counts.into_iter().map(|n| n as f64 / copies.max(1) as f64).collect())
-    }
-
-    /// λ: the load of the most loaded of `ranks` ranks over the mean. Experts lie on ranks in blocks.
-    #[must_use]
-    pub fn imbalance(&self, ranks: u64) -> f64 {
-        let each = (self.0.len() / (ranks.max(1) as usize)).max(1);
-        let sums: Vec<f64> = self.0.chunks(each).map(|c| c.iter().sum()).collect();
-        let mean = sums.iter().sum::<f64>() / sums.len().max(1) as f64;
-        sums.iter().copied().fold(0.0, f64::max) / mean
-    }
+fn number(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -178,7 +153,7 @@ mod tests {
     use sim_core::units::Rate;
 
     fn deepseek(ranks: u64, nodes: u64, top_nodes: Option<u64>) -> Routing {
-        Routing { experts: 256, top_k: 8, ranks, nodes, top_nodes }
+        Routing { experts: 256, top_k: 8, ranks, nodes, limit: top_nodes.map(|top| (None, top)) }
     }
 
     #[test]
@@ -232,19 +207,5 @@ mod tests {
         assert_eq!(routing.capacity(4096, 1_250_000), 1280);
         let padded = routing.padded(4096, 7168, Payload::BF16, 1_250_000);
         assert_eq!(padded.get() * 4, routing.sent(4096, 7168, Payload::BF16, Copies::Every).get() * 5);
-    }
-
-    #[test]
-    fn imbalance_follows_the_most_loaded() {
-        assert!((Loads::even(256).imbalance(64) - 1.0).abs() < 1e-12);
-        let zipf = Loads::zipf(256, 1.0, 7);
-        assert_eq!(zipf, Loads::zipf(256, 1.0, 7));
-        assert_ne!(zipf, Loads::zipf(256, 1.0, 8));
-        // The first of 256 by Zipf's law has 1/H(256) of all, 41.8 times the mean.
-        assert!((zipf.imbalance(256) - 256.0 / 6.1243).abs() < 0.01, "{}", zipf.imbalance(256));
-        assert!(zipf.imbalance(8) < zipf.imbalance(64));
-        // Draws alone: by chance the busiest of 64 has a few percent more.
-        let drawn = Loads::even(256).drawn(32_768, 3).imbalance(64);
-        assert!(drawn > 1.02 && drawn < 1.3, "{drawn}");
     }
 }

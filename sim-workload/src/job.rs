@@ -1,6 +1,6 @@
 //! A job: a model, sizes, widths of numbers, and the choices of a framework.
 
-use crate::experts::{Copies, Payload};
+use crate::experts::{Copies, Imbalance, Kernels, Payload};
 use crate::messages::Buckets;
 use crate::model::{Adapters, Model};
 use crate::parallel::Sizes;
@@ -18,6 +18,8 @@ pub struct Job<'a> {
     pub choices: Choices,
     /// Training, or the forward pass alone.
     pub mode: Mode,
+    /// How uneven loads of experts are; without it they are even.
+    pub imbalance: Option<&'a Imbalance>,
 }
 
 /// What a step is.
@@ -78,10 +80,15 @@ pub struct Choices {
     pub adapters: Option<Adapters>,
     /// Which copies of a token are sent to experts.
     pub copies: Copies,
+    /// What takes tokens to experts.
+    pub kernels: Kernels,
     /// What is sent to experts.
     pub dispatch: Payload,
     /// What comes back.
     pub combine: Payload,
+    /// Each micro batch is worked on in two halves that take turns: kernels of one run while messages of the other are under way
+    /// (two-batch overlap).
+    pub two_batches: bool,
 }
 
 impl Default for Choices {
@@ -95,8 +102,10 @@ impl Default for Choices {
             accumulate: true,
             adapters: None,
             copies: Copies::Every,
+            kernels: Kernels::Library,
             dispatch: Payload::BF16,
             combine: Payload::BF16,
+            two_batches: false,
         }
     }
 }
@@ -105,6 +114,13 @@ impl<'a> Job<'a> {
     /// Training with the usual widths and choices.
     #[must_use]
     pub fn training(model: &'a Model, sizes: &'a Sizes) -> Self {
-        Self { model, sizes, widths: Widths::default(), choices: Choices::default(), mode: Mode::Training }
+        Self {
+            model,
+            sizes,
+            widths: Widths::default(),
+            choices: Choices::default(),
+            mode: Mode::Training,
+            imbalance: None,
+        }
     }
 }

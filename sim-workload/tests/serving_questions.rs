@@ -41,7 +41,7 @@ fn over(ranks: u64, latency: f64, gbps: f64, choice: Choice) -> Closed {
 }
 
 fn reduce(bytes: Bytes) -> Call {
-    Call { name: "sum", operation: Operation::AllReduce, bytes, group: Group::Tensor }
+    Call { name: "sum", operation: Operation::AllReduce, bytes, group: Group::Tensor, exchange: None }
 }
 
 #[test]

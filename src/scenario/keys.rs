@@ -4,6 +4,7 @@
 //! reference page and the defaults are all made from them.
 
 mod catalogue;
+mod experts;
 mod fabric;
 mod facts;
 mod faults;

@@ -42,6 +42,7 @@ pub const PRESETS: &[Preset] = presets![
     "llama3-8b-fsdp",
     "llama3-405b-1024",
     "nvl72-moe",
+    "deepseek-experts",
     "decode-tp8",
     "kv-transfer",
     "prefill-decode",

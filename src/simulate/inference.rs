@@ -136,11 +136,8 @@ fn played<'a>(
         out = out.all_reduce(name);
     }
     if let Some(layer) = asked.model.experts {
-        let experts = Experts {
-            experts: u32::try_from(layer.experts).unwrap_or(u32::MAX),
-            top_k: u32::try_from(layer.top_k).unwrap_or(u32::MAX),
-            top_nodes: None,
-        };
+        let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let experts = Experts::free(number(layer.experts), number(layer.top_k));
         out = out.experts(experts, asked.expert_kernels);
     }
     Ok(out)

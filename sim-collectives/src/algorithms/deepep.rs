@@ -7,6 +7,8 @@
 //!
 //! PXN, in contrast, relays at the *source*, and every rank's copy crosses the network.
 
+use std::collections::BTreeMap;
+
 use sim_core::program::Layout;
 
 use super::{Algorithm, Cut};
@@ -19,12 +21,12 @@ use crate::timing::Key;
 #[derive(Debug)]
 pub(super) struct DeepEp;
 
-/// The layouts of one channel: what goes to a node, and what goes to a rank, in equally many chunks.
+/// The layouts of one channel: what goes to each node, and what goes to each rank, in equally many chunks.
 struct Channel<'a> {
     call: &'a Call,
     work: &'a ChannelWork,
-    node: u32,
-    rank: u32,
+    node: Vec<u32>,
+    rank: Vec<u32>,
 }
 
 impl Channel<'_> {
@@ -34,6 +36,16 @@ impl Channel<'_> {
 
     fn nodes(&self) -> u32 {
         self.call.group.nodes().len() as u32
+    }
+
+    /// The layout of what goes to the node of `rank`.
+    fn of_node(&self, rank: u32) -> u32 {
+        self.node[(rank / self.per_node()) as usize]
+    }
+
+    /// The layout of what goes to `rank`.
+    fn of_rank(&self, rank: u32) -> u32 {
+        self.rank[rank as usize]
     }
 
     fn connect(&self, lanes: &mut dyn LaneSink, from: u32, to: u32) -> End {
@@ -57,26 +69,52 @@ impl Channel<'_> {
         (1..g).map(move |d| rank / g * g + (rank + d) % g)
     }
 
+    /// The same by what goes to them: those that get as much are handed it by one lane.
+    fn alike(&self, rank: u32) -> Vec<(u32, Vec<u32>)> {
+        let mut out: Vec<(u32, Vec<u32>)> = Vec::new();
+        for to in self.neighbours(rank) {
+            let layout = self.of_rank(to);
+            match out.iter_mut().find(|(of, _)| *of == layout) {
+                Some((_, list)) => list.push(to),
+                None => out.push((layout, vec![to])),
+            }
+        }
+        if out.is_empty() {
+            out.push((self.of_rank(rank), Vec::new()));
+        }
+        out
+    }
+
     fn dispatch(&self, lanes: &mut dyn LaneSink, from: u32) {
         let op = |action, work| LaneOp { block: u64::from(from), ..LaneOp::new(action, work, 0) };
-        let to_neighbours = |lanes: &mut dyn LaneSink, rank: u32, first: LaneOp| {
+        let hand = |lanes: &mut dyn LaneSink, rank: u32, first: LaneOp, (layout, list): &(u32, Vec<u32>)| {
             let mut handing = first;
-            for to in self.neighbours(rank) {
-                let end = self.connect(lanes, rank, to);
+            for to in list {
+                let end = self.connect(lanes, rank, *to);
                 handing = handing.send(end);
-                lanes.lane(to, self.work.channel, self.rank, &[op(Action::STORE, Work::Free).recv(end)]);
+                lanes.lane(*to, self.work.channel, *layout, &[op(Action::STORE, Work::Free).recv(end)]);
             }
-            lanes.lane(rank, self.work.channel, self.rank, &[handing]);
+            lanes.lane(rank, self.work.channel, *layout, &[handing]);
         };
         for relay in self.rail(from) {
-            let (end, local) = (self.connect(lanes, from, relay), self.local(lanes, relay));
+            let end = self.connect(lanes, from, relay);
+            let alike = self.alike(relay);
+            let locals: Vec<End> = alike.iter().map(|_| self.local(lanes, relay)).collect();
             let out = op(Action::REDUCE_SEND, Work::Direct).send(end);
-            lanes.lane(from, self.work.channel, self.node, &[out]);
-            let take = op(Action::FORWARD, Work::Free).recv(end).send(local);
-            lanes.lane(relay, self.work.channel, self.node, &[take]);
-            to_neighbours(lanes, relay, op(Action::STORE, Work::Direct).recv(local));
+            lanes.lane(from, self.work.channel, self.of_node(relay), &[out]);
+            let take = op(Action::FORWARD, Work::Free).recv(end);
+            let take = locals.iter().fold(take, |take, local| take.send(*local));
+            lanes.lane(relay, self.work.channel, self.of_node(relay), &[take]);
+            for (i, (same, local)) in alike.iter().zip(locals).enumerate() {
+                // The relay keeps its own part once.
+                let action = if i == 0 { Action::STORE } else { Action::FORWARD };
+                hand(lanes, relay, op(action, Work::Direct).recv(local), same);
+            }
         }
-        to_neighbours(lanes, from, op(Action::REDUCE_STORE, Work::Direct));
+        for (i, same) in self.alike(from).iter().enumerate() {
+            let action = if i == 0 { Action::REDUCE_STORE } else { Action::REDUCE_SEND };
+            hand(lanes, from, op(action, Work::Direct), same);
+        }
     }
 
     fn combine(&self, lanes: &mut dyn LaneSink, to: u32) {
@@ -88,9 +126,10 @@ impl Channel<'_> {
             for from in self.neighbours(rank) {
                 let end = self.connect(lanes, from, rank);
                 sum = sum.recv(end);
-                lanes.lane(from, self.work.channel, self.rank, &[op(Action::REDUCE_SEND, Work::Direct).send(end)]);
+                let out = op(Action::REDUCE_SEND, Work::Direct).send(end);
+                lanes.lane(from, self.work.channel, self.of_rank(from), &[out]);
             }
-            lanes.lane(rank, self.work.channel, self.rank, &[sum]);
+            lanes.lane(rank, self.work.channel, self.of_rank(rank), &[sum]);
             local
         };
         let mut total = op(Action::STORE, Work::Direct).recv(of_node(lanes, to));
@@ -98,10 +137,10 @@ impl Channel<'_> {
             let local = of_node(lanes, relay);
             let end = self.connect(lanes, relay, to);
             let forward = op(Action::FORWARD, Work::Free).recv(local).send(end);
-            lanes.lane(relay, self.work.channel, self.node, &[forward]);
+            lanes.lane(relay, self.work.channel, self.of_node(relay), &[forward]);
             total = total.recv(end);
         }
-        lanes.lane(to, self.work.channel, self.node, &[total]);
+        lanes.lane(to, self.work.channel, self.of_node(to), &[total]);
     }
 }
 
@@ -127,9 +166,19 @@ impl Algorithm for DeepEp {
     fn write(&self, operation: Operation, call: &Call, lanes: &mut dyn LaneSink) {
         let channels = call.channels.len().max(1) as u64;
         for work in &call.channels {
-            let (to_node, to_rank) = (call.routed.to_node.div_ceil(channels), call.routed.to_rank.div_ceil(channels));
-            let chunks = to_node.max(to_rank).div_ceil(work.chunk.max(1)).max(1);
-            let (node, rank) = (lanes.layout(even(to_node, chunks)), lanes.layout(even(to_rank, chunks)));
+            let most = call.routed.to_node.iter().chain(&call.routed.to_rank).copied().max().unwrap_or(0);
+            let chunks = most.div_ceil(channels).div_ceil(work.chunk.max(1)).max(1);
+            // One layout for all that get as much.
+            let mut known: BTreeMap<u64, u32> = BTreeMap::new();
+            let mut layouts = |lanes: &mut dyn LaneSink, list: &[u64]| -> Vec<u32> {
+                let mut of = |bytes: &u64| {
+                    let bytes = bytes.div_ceil(channels);
+                    *known.entry(bytes).or_insert_with(|| lanes.layout(even(bytes, chunks)))
+                };
+                list.iter().map(&mut of).collect()
+            };
+            let node = layouts(lanes, &call.routed.to_node);
+            let rank = layouts(lanes, &call.routed.to_rank);
             let channel = Channel { call, work, node, rank };
             for r in 0..call.group.ranks() {
                 match operation {

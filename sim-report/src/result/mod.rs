@@ -39,8 +39,8 @@ pub use run::{
 };
 pub use seeds::{DesignResult, DiffResults, SeedsResult, Spread};
 pub use step::{
-    BesideStep, MAX_PATH, StepAlone, StepMemory, StepMemoryPart, StepMessages, StepOutline, StepParts, StepPath,
-    StepRank, StepResult, StepReuse, StepSlow, StepStage,
+    BesideStep, MAX_PATH, StepAlone, StepExchange, StepExperts, StepLate, StepMemory, StepMemoryPart, StepMessages,
+    StepOutline, StepParts, StepPath, StepRank, StepResult, StepReuse, StepSlow, StepStage,
 };
 pub use sweep::{SweepAxis, SweepResults};
 pub use topo::{BillItem, PairCounts, TopoResults};

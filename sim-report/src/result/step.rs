@@ -175,6 +175,65 @@ pub struct StepSlow {
     pub factor: f64,
 }
 
+/// Waiting for ranks that came late to a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepLate {
+    /// What they did before they came.
+    pub what: String,
+    /// How long the mean rank waited for that.
+    pub time_us: f64,
+    /// The rank that was waited for most.
+    pub rank: u32,
+    /// Its GPU.
+    pub device: String,
+    /// How long the mean rank waited for this one.
+    pub of_rank_us: f64,
+}
+
+/// Tokens on their way to experts and back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepExperts {
+    /// What takes them there, in words.
+    pub kernel: String,
+    /// Ranks that share the experts.
+    pub ranks: u64,
+    /// Scale-up domains that these are on.
+    pub domains: u64,
+    /// The load of the fullest rank over the mean of even loads; the mean of all draws.
+    pub fullest: f64,
+    /// The same of the draw in which it is largest.
+    pub fullest_of_draws: f64,
+    /// Draws of loads.
+    pub draws: u64,
+    /// What is dropped of all copies of tokens, 0..1.
+    pub dropped: f64,
+    /// By kind of message.
+    pub messages: Vec<StepExchange>,
+}
+
+/// Messages of one kind to experts, or back; bytes and rates of the mean rank in the mean message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepExchange {
+    /// What they are.
+    pub what: String,
+    /// How many there are in all groups.
+    pub count: u64,
+    /// From when the last rank has come to when the last has what it gets.
+    pub time_us: f64,
+    /// What makers of kernels count: also what stays on the rank or in its node.
+    pub logical_bytes: f64,
+    /// Over its NICs.
+    pub network_bytes: f64,
+    /// Over the scale-up network, as a relay of others, too.
+    pub scale_up_bytes: f64,
+    /// Logical bytes over the time.
+    pub logical_gbyte_per_s: f64,
+    /// Bytes over its NICs, over the time.
+    pub network_gbyte_per_s: f64,
+    /// Bytes over the scale-up network, over the time.
+    pub scale_up_gbyte_per_s: f64,
+}
+
 /// What was simulated of the messages, and what was known already.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReuse {
@@ -219,6 +278,12 @@ pub struct StepResult {
     /// Ranks whose kernels take more than 1 % longer than those of their stage, the slowest first, up to 32 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_ranks: Vec<StepSlow>,
+    /// What `straggler_wait_us` is made of, by what late ranks came with, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<StepLate>,
+    /// Tokens on their way to experts, where ranks share these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<StepExperts>,
     /// The time of each step, where several were played.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_us: Vec<f64>,

@@ -6,10 +6,12 @@ use sim_core::units::Bytes;
 
 use super::csv_file::write_csv;
 use super::text::{Align, TextTable, time_text};
-use crate::result::{StepMessages, StepOutline, StepParts, StepRank, StepResult};
+use crate::result::{StepExperts, StepMessages, StepOutline, StepParts, StepRank, StepResult};
 
 /// Rows of the critical path that are shown.
 const PATH: usize = 10;
+/// The part of a step from which waiting for late ranks is told.
+const LATE: f64 = 0.002;
 /// Stages that are shown one by one.
 const STAGES: usize = 16;
 
@@ -158,6 +160,20 @@ pub fn step_text(step: &StepResult) -> String {
             "a message counts here with all its time, above as exposed only while no kernel ran on its rank"
         );
     }
+    if let Some(experts) = &step.experts {
+        let _ = write!(out, "\n{}", experts_text(experts));
+    }
+    for late in step.late.iter().filter(|late| late.time_us > LATE * step.time_us).take(4) {
+        let _ = writeln!(
+            out,
+            "late: the mean rank waits {} for ranks that come late from {}, most of all for rank {} ({}): {}",
+            time_text(late.time_us),
+            late.what,
+            late.rank,
+            late.device,
+            time_text(late.of_rank_us)
+        );
+    }
     for slow in step.slow_ranks.iter().take(4) {
         let _ = writeln!(
             out,
@@ -234,6 +250,50 @@ fn step_alone_text(step: &StepResult) -> Option<String> {
         step.outline.name,
         time_text(alone.time_us)
     ))
+}
+
+/// Tokens on their way to experts: by what, how uneven, how fast.
+fn experts_text(experts: &StepExperts) -> String {
+    let plural = if experts.domains == 1 { "node or domain" } else { "nodes or domains" };
+    let mut out = format!("experts: {}, {} ranks on {} {plural}", experts.kernel, experts.ranks, experts.domains);
+    if experts.fullest > 1.0 + 1e-9 {
+        let _ = write!(out, "; the fullest rank gets x{:.2} of the mean", experts.fullest);
+        if experts.draws > 1 {
+            let _ = write!(out, " (at most x{:.2}) in {} draws", experts.fullest_of_draws, experts.draws);
+        }
+    }
+    if experts.dropped > 0.0 {
+        let _ = write!(out, "; {:.1} % of all copies are dropped", experts.dropped * 100.0);
+    }
+    out.push('\n');
+    let columns = [
+        ("of a rank", Align::Left),
+        ("count", Align::Right),
+        ("mean time", Align::Right),
+        ("logical", Align::Right),
+        ("GB/s", Align::Right),
+        ("over NICs", Align::Right),
+        ("GB/s", Align::Right),
+        ("scale-up", Align::Right),
+        ("GB/s", Align::Right),
+    ];
+    let mut table = TextTable::new(columns);
+    let bytes = |bytes: f64| Bytes::new(bytes as u64).to_string();
+    let rate = |rate: f64| format!("{rate:.1}");
+    for row in &experts.messages {
+        table.row([
+            row.what.clone(),
+            row.count.to_string(),
+            time_text(row.time_us),
+            bytes(row.logical_bytes),
+            rate(row.logical_gbyte_per_s),
+            bytes(row.network_bytes),
+            rate(row.network_gbyte_per_s),
+            bytes(row.scale_up_bytes),
+            rate(row.scale_up_gbyte_per_s),
+        ]);
+    }
+    out + &table.render()
 }
 
 fn reuse_text(step: &StepResult) -> String {

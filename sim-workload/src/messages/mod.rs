@@ -7,7 +7,7 @@
 pub mod buckets;
 mod context;
 mod data;
-mod experts;
+pub mod experts;
 mod optimizer;
 mod pipeline;
 mod sharded;
@@ -22,7 +22,7 @@ use core::fmt;
 
 use sim_core::units::Bytes;
 
-use crate::job::Job;
+use crate::job::{Choices, Job};
 use crate::model::LayerKind;
 use crate::parallel::Group;
 
@@ -198,17 +198,35 @@ pub const fn wire_bytes(operation: Operation, size: Bytes, n: u64) -> Bytes {
 /// The messages of a rank of `stage`, each with how often it comes in a step.
 #[must_use]
 pub fn of_stage(job: &Job<'_>, stage: u64) -> Vec<(Message, u64)> {
-    let mut out = Vec::new();
-    for write in WRITERS {
-        write(job, stage, &mut out);
-    }
+    let written = |job: &Job<'_>| {
+        let mut out = Vec::new();
+        for write in WRITERS {
+            write(job, stage, &mut out);
+        }
+        out
+    };
+    let mut all = written(job);
+    // Halves of a micro batch have messages of their own, as many again, of half as many tokens.
+    let turns = if job.choices.two_batches {
+        let (half, choices) = (job.sizes.halved(), Choices { two_batches: false, ..job.choices });
+        all.retain(|m| !of_tokens(m));
+        all.extend(written(&Job { sizes: &half, choices, ..job.clone() }).into_iter().filter(of_tokens));
+        2
+    } else {
+        1
+    };
     let training = job.mode == crate::job::Mode::Training;
-    out.into_iter()
+    all.into_iter()
         .filter(|m| training || m.phase == Phase::Forward)
         .filter(|m| m.group.size(job.sizes) > 1 && m.bytes > Bytes::ZERO)
-        .map(|m| (m, times(job, stage, &m)))
+        .map(|m| (m, times(job, stage, &m) * if of_tokens(&m) { turns } else { 1 }))
         .filter(|(_, times)| *times > 0)
         .collect()
+}
+
+/// Whether a message stands between kernels of a micro batch.
+const fn of_tokens(message: &Message) -> bool {
+    matches!(message.place, Place::Before(_) | Place::BeforeWeights(_) | Place::After(_))
 }
 
 /// How often a message comes in a step.

@@ -180,6 +180,12 @@ impl Sizes {
         self.global_batch / (self.data * self.micro_batch)
     }
 
+    /// The same with half as many sequences in a micro batch.
+    #[must_use]
+    pub fn halved(&self) -> Self {
+        Self { micro_batch: (self.micro_batch / 2).max(1), ..self.clone() }
+    }
+
     /// Ranks of a stage, t·c·d.
     #[must_use]
     pub const fn stage_ranks(&self) -> u64 {

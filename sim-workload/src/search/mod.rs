@@ -13,7 +13,7 @@ pub use space::{Counts, Dimension, Split, orders, splits};
 
 use crate::closed::{Cluster, Estimate};
 use crate::compute::Machine;
-use crate::job::{Choices, Job, Mode, Widths};
+use crate::job::{Choices, Job, Widths};
 use crate::memory::Budget;
 use crate::model::Model;
 use crate::parallel::{Order, OrderFault, Placement, Ranks, Sizes, SizesSpec};
@@ -43,8 +43,8 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// The job with these sizes.
     #[must_use]
-    pub const fn job(&self, sizes: &'a Sizes) -> Job<'a> {
-        Job { model: self.model, sizes, widths: self.widths, choices: self.choices, mode: Mode::Training }
+    pub fn job(&self, sizes: &'a Sizes) -> Job<'a> {
+        Job { widths: self.widths, choices: self.choices, ..Job::training(self.model, sizes) }
     }
 }
 

@@ -52,6 +52,7 @@ impl Instance<'_> {
             operation: Operation::AllReduce,
             bytes: Bytes::new(tokens * hidden * ACTIVATION),
             group: Group::Tensor,
+            exchange: None,
         };
         let mut out = Vec::new();
         if shape.tensor > 1 {
@@ -69,12 +70,18 @@ impl Instance<'_> {
                 };
                 for (name, payload) in names.into_iter().zip([self.dispatch, self.combine]) {
                     let bytes = Bytes::new(self.uneven(routing.sent(own, hidden, payload, Copies::Every).get()));
-                    out.push(Call { name, operation: Operation::AllToAll, bytes, group: Group::Expert });
+                    out.push(Call {
+                        name,
+                        operation: Operation::AllToAll,
+                        bytes,
+                        group: Group::Expert,
+                        exchange: None,
+                    });
                 }
                 if shape.tensor > 1 {
                     let bytes = Bytes::new(tokens * hidden * ACTIVATION);
                     let (name, operation) = ("tokens of the tensor group", Operation::AllGather);
-                    out.push(Call { name, operation, bytes, group: Group::Tensor });
+                    out.push(Call { name, operation, bytes, group: Group::Tensor, exchange: None });
                 }
             }
             _ if shape.tensor > 1 => out.push(reduce("sum of FFN")),
@@ -90,7 +97,13 @@ impl Instance<'_> {
             return Vec::new();
         }
         let bytes = Bytes::new(batch.tokens() * self.model.hidden * ACTIVATION);
-        vec![Call { name: "sum of embedding", operation: Operation::AllReduce, bytes, group: Group::Tensor }]
+        vec![Call {
+            name: "sum of embedding",
+            operation: Operation::AllReduce,
+            bytes,
+            group: Group::Tensor,
+            exchange: None,
+        }]
     }
 
     /// The calls after the last layer.
@@ -100,7 +113,7 @@ impl Instance<'_> {
             return Vec::new();
         }
         let bytes = Bytes::new(batch.ends() * self.model.vocab * ACTIVATION);
-        vec![Call { name: "logits", operation: Operation::AllGather, bytes, group: Group::Tensor }]
+        vec![Call { name: "logits", operation: Operation::AllGather, bytes, group: Group::Tensor, exchange: None }]
     }
 
     /// What goes from one stage to the next: each rank of a tensor group sends its own copy.
@@ -108,7 +121,7 @@ impl Instance<'_> {
     pub fn send(&self, batch: &Batch) -> Option<Call> {
         let bytes = Bytes::new(batch.tokens() * self.model.hidden * ACTIVATION);
         let (name, operation, group) = ("to the next stage", Operation::Send, Group::Pipeline);
-        (self.shape.pipeline > 1).then_some(Call { name, operation, bytes, group })
+        (self.shape.pipeline > 1).then_some(Call { name, operation, bytes, group, exchange: None })
     }
 
     /// All calls of a step with their numbers, for the rank's share of a batch.

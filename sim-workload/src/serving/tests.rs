@@ -144,6 +144,7 @@ fn a_faster_all_reduce_gives_more_tokens() {
             operation: crate::messages::Operation::AllReduce,
             bytes: Bytes::kib(4),
             group: Group::Tensor,
+            exchange: None,
         };
         closed.time(&call).as_us()
     };
@@ -169,7 +170,7 @@ fn closed_forms_of_the_reference() {
     let time = |choice, bytes| {
         let closed = Closed { reach: BTreeMap::from([(Group::Tensor, reach)]), choice };
         let (name, operation, group) = ("sum", crate::messages::Operation::AllReduce, Group::Tensor);
-        closed.time(&crate::step::plan::Call { name, operation, bytes, group }).as_us()
+        closed.time(&crate::step::plan::Call { name, operation, bytes, group, exchange: None }).as_us()
     };
     let half = Bytes::kib(512);
     assert_eq!(format!("{:.2}", time(Choice::Ring, half)), "16.04");

@@ -6,6 +6,7 @@
 //! | all-gather | all-gather | the gathered result, rounded up to a multiple of ranks times an element |
 //! | reduce-scatter | reduce-scatter | a rank's input, likewise |
 //! | all-to-all | all-to-all | what a rank sends, to itself included, likewise |
+//! | the same, of experts | what [`Exchange::request`] says, where tokens don't go evenly to all by sends and receives | |
 //! | send between stages (two ranks of [`Group::Pipeline`]) | a send and a receive: from the first to the second | what is sent |
 //! | send in another group | each rank to the next, the last to the first, between two ranks both ways | what each sends |
 //!
@@ -32,6 +33,7 @@ use sim_core::units::{Bytes, Span};
 use sim_topology::Fabric;
 
 use super::carrier::CarryError;
+use super::exchange::Exchange;
 use super::plan::Call;
 use crate::messages::Operation;
 use crate::parallel::Group;
@@ -55,6 +57,8 @@ pub struct Calls<'a> {
     /// What further communicators do, each with one call.
     programs: Vec<Program>,
     announced: Option<Announced>,
+    /// How calls take tokens to experts.
+    exchanges: Vec<Exchange>,
 }
 
 /// What is known of all calls that will be started.
@@ -99,6 +103,7 @@ impl<'a> Calls<'a> {
             machines,
             programs: Vec::new(),
             announced: None,
+            exchanges: Vec::new(),
         }
     }
 
@@ -106,6 +111,12 @@ impl<'a> Calls<'a> {
     #[must_use]
     pub fn adjusted(self, adjust: Adjust<'a>) -> Self {
         Self { adjust: Some(adjust), ..self }
+    }
+
+    /// The same calls, of which some take tokens to experts in these ways.
+    #[must_use]
+    pub fn exchanging(self, exchanges: Vec<Exchange>) -> Self {
+        Self { exchanges, ..self }
     }
 
     /// The same calls, and programs that are carried beside them: each as the call 0 of a communicator of its own behind the others.
@@ -212,6 +223,13 @@ impl<'a> Calls<'a> {
     /// What the library is asked for.
     fn request(&self, ranks: &[u32], call: &Call) -> Request {
         let n = ranks.len() as u64;
+        if let Some(exchange) = call.exchange.and_then(|number| self.exchanges.get(number as usize)) {
+            let mut request = exchange.request(call.bytes, ranks.len() as u32);
+            if let Some(adjust) = &self.adjust {
+                adjust(ranks, call, &mut request);
+            }
+            return request;
+        }
         let mut request = match call.operation {
             Operation::AllReduce => Request::new(Of::AllReduce, call.bytes),
             Operation::AllGather => Request::new(Of::AllGather, call.bytes),

@@ -7,11 +7,13 @@
 //! * [`overlap`]: which messages run beside kernels.
 //! * [`outcome`]: the time, where it went, and the chain of work that the end waited for.
 //! * [`carrier`]: who carries messages: what is started takes its time beside all else that is under way.
+//! * [`exchange`]: calls that take tokens to experts by other ways than an even all-to-all.
 //! * [`calls`]: what calls are on a cluster; [`islands`], [`whole`], [`coarse`]: carriers of them.
 
 pub mod calls;
 pub mod carrier;
 pub mod coarse;
+pub mod exchange;
 pub mod islands;
 pub mod make;
 pub mod outcome;

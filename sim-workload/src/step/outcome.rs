@@ -110,4 +110,8 @@ pub struct Outcome {
     pub ran: Vec<Ran>,
     /// Operations that were played.
     pub operations: u64,
+    /// What ranks waited for late ones, all together: by what the late one came with, and who it was.
+    pub late: Vec<((&'static str, u32), Span)>,
+    /// Of each call of the plan how often it was made, and the sum of its times from the last member's coming to the last one's end.
+    pub made: Vec<(u64, Span)>,
 }

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use sim_core::units::{Bytes, Span};
 
+use super::exchange::Exchange;
 use crate::messages::{Operation, Phase};
 use crate::parallel::Group;
 
@@ -31,6 +32,16 @@ pub struct Call {
     pub bytes: Bytes,
     /// Between whom.
     pub group: Group,
+    /// How it takes tokens to experts, if that is not an even all-to-all: an index in [`Plan::exchanges`].
+    pub exchange: Option<u32>,
+}
+
+impl Call {
+    /// A call that is what its operation says.
+    #[must_use]
+    pub const fn new(name: &'static str, operation: Operation, bytes: Bytes, group: Group) -> Self {
+        Self { name, operation, bytes, group, exchange: None }
+    }
 }
 
 /// From one stage to another, first in first out; each rank sends to the rank of the other stage that is in its pipeline group.
@@ -49,6 +60,8 @@ pub struct Channel {
 pub enum Work {
     /// Computes for so long, if nothing slows it down.
     Compute(Span),
+    /// Computes for as long as the rank's place in its group of experts says: an index in [`Plan::uneven`].
+    Uneven(u32),
     /// Takes part in a call (index in [`Plan::calls`]) of its group; the n-th of a rank in a stream of a group meets the n-th of each
     /// other member.
     Call(u32),
@@ -56,6 +69,14 @@ pub enum Work {
     Send(u32),
     /// Has received the next message of a channel.
     Receive(u32),
+}
+
+impl Work {
+    /// Whether it is kernels.
+    #[must_use]
+    pub const fn is_kernel(&self) -> bool {
+        matches!(self, Self::Compute(_) | Self::Uneven(_))
+    }
 }
 
 /// What an operation is for.
@@ -109,4 +130,8 @@ pub struct Plan {
     /// No stage waits for the others at the end of a step: each begins the next one when it has done its own, so that a step takes what
     /// the longest stage takes from its first work to its last.
     pub shifted: bool,
+    /// How calls take tokens to experts, where that is not an even all-to-all.
+    pub exchanges: Vec<Exchange>,
+    /// Kernels of experts that don't all get as many tokens: how long they take on each rank of a group of experts.
+    pub uneven: Vec<Box<[Span]>>,
 }

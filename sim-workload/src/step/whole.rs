@@ -187,7 +187,7 @@ mod tests {
         let make = |ranks: &[u32]| {
             Machine::new(fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
         };
-        let call = |operation, bytes, group| Call { name: "message", operation, bytes: Bytes::mib(bytes), group };
+        let call = |operation, bytes, group| Call::new("message", operation, Bytes::mib(bytes), group);
         let calls = vec![call(Operation::Send, 8, Group::Pipeline), call(Operation::AllGather, 4, Group::Data)];
         let groups = vec![vec![0, 8], vec![0, 16], (0..24).step_by(8).collect()];
         let mut whole =

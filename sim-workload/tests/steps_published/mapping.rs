@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use sim_workload::compute::Number;
 use sim_workload::experts::Copies;
-use sim_workload::job::{Choices, Job, Mode, Widths};
+use sim_workload::job::{Choices, Job, Widths};
 use sim_workload::messages::Buckets;
 use sim_workload::model::activations::Recompute;
 use sim_workload::model::{Adapters, Model, Models};
@@ -61,7 +61,7 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn job(&self) -> Job<'_> {
-        Job { model: &self.model, sizes: &self.sizes, widths: self.widths, choices: self.choices, mode: Mode::Training }
+        Job { widths: self.widths, choices: self.choices, ..Job::training(&self.model, &self.sizes) }
     }
 
     /// Rows that one number is fitted to: a family's on one GPU, and of one software.

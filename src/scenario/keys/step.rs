@@ -1,5 +1,6 @@
 //! The keys of `[[workload]]` with `kind = "step"`.
 
+use super::experts::EXPERTS;
 use super::tables::{COUNT, KIND_KEY, NAME_KEY};
 use super::{Kind, TableSpec, key};
 
@@ -13,7 +14,7 @@ pub(crate) const SPLITS: &[&str] = &["even", "embedding", "head", "both"];
 pub(crate) const RECOMPUTES: &[&str] = &["none", "selective", "full"];
 /// Rules of frameworks for the size of a message of gradients.
 pub(crate) const BUCKETS: &[&str] = &["megatron", "ddp", "deepspeed", "whole"];
-const NUMBERS: &[&str] = &["bf16", "fp8"];
+pub(super) const NUMBERS: &[&str] = &["bf16", "fp8"];
 
 const SIZE: Kind = Kind::Integer(1, 1 << 22);
 
@@ -146,7 +147,7 @@ pub(crate) static STEP: TableSpec = TableSpec {
         key("accumulate", Kind::Boolean, "ZeRO-2: gradients are summed over the micro batches before they are reduced.")
             .default("true"),
         key("lora", Kind::Table(&LORA), "Only low-rank adapters are trained."),
-        key("experts", Kind::Table(&EXPERTS), "What is sent to experts."),
+        key("experts", Kind::Table(&EXPERTS), "What is sent to experts, by which kernels, and how uneven it is."),
         key("overlap", Kind::Table(&OVERLAP), "Which messages run beside kernels."),
         key("compute", Kind::Table(&COMPUTE), "How long kernels take."),
         key("jitter", Kind::Table(&JITTER), "GPUs that are not equal, and kernels that don't always take as long."),
@@ -214,22 +215,6 @@ static LORA: TableSpec = TableSpec {
     ],
 };
 
-static EXPERTS: TableSpec = TableSpec {
-    name: "workload.step.experts",
-    doc: "What is sent to experts, and what comes back.",
-    keys: &[
-        key(
-            "copies",
-            Kind::Choice(&["expert", "rank"]),
-            "A token is sent once for each of its experts, or once for each rank that holds some of them.",
-        )
-        .default("expert"),
-        key("dispatch", Kind::Choice(NUMBERS), "The numbers in which tokens are sent; fp8 with an fp32 scale for 128.")
-            .default("bf16"),
-        key("combine", Kind::Choice(NUMBERS), "The numbers in which results come back.").default("bf16"),
-    ],
-};
-
 static OVERLAP: TableSpec = TableSpec {
     name: "workload.step.overlap",
     doc: "Which messages run beside kernels; what does not stands between them.",
@@ -249,6 +234,13 @@ static OVERLAP: TableSpec = TableSpec {
         key("context", Kind::Boolean, "Keys and values are sent on while attention works on the block before.")
             .default("true"),
         key("experts", Kind::Boolean, "Tokens go to experts while shared experts work.").default("true"),
+        key(
+            "two_batches",
+            Kind::Boolean,
+            "Each micro batch is worked on in two halves that take turns: kernels of one while messages of the other are under way. An even \
+             `micro_batch`.",
+        )
+        .default("false"),
         key("prefetch", Kind::Integer(0, 64), "ZeRO-3: units of parameters that are gathered ahead of the one in use.")
             .default("1"),
         key(

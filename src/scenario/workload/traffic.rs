@@ -104,7 +104,7 @@ fn experts(view: &View<'_>, ranks: u32, out: &mut Diagnostics) -> Option<Experts
     if top_k > experts {
         return fault("top_k", format!("a token can't have {top_k} of {experts} experts"), top_k.to_string());
     }
-    Some(Experts { experts, top_k, top_nodes: view.integer("top_nodes") })
+    Some(Experts { top_nodes: view.integer("top_nodes"), ..Experts::free(experts, top_k) })
 }
 
 /// Bytes of a token of so many elements of so many bytes; 8-bit floats carry a scale of 4 B per 128 values.

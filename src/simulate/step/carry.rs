@@ -36,14 +36,17 @@ pub(super) fn carrier<'a>(
     let make: Make<'a> = Box::new(|group| loaded.machine(group).map_err(|error| error.to_string()));
     let (mut groups, mut calls): (Vec<Vec<u32>>, Vec<Call>) = (Vec::new(), Vec::new());
     let mut all = Vec::new();
+    let mut exchanges = Vec::new();
     for (step, player, plan) in of {
         let gpus = |c: &Communicator| c.ranks.iter().filter_map(|r| step.gpus.get(*r as usize).copied()).collect();
         let (communicators, numbers) = (groups.len() as u32, calls.len() as u32);
         all.extend(player.calls().into_iter().map(|(group, call)| (group + communicators, call + numbers)));
         groups.extend(player.communicators().iter().map(gpus));
-        calls.extend_from_slice(&plan.calls);
+        let before = exchanges.len() as u32;
+        calls.extend(plan.calls.iter().map(|call| Call { exchange: call.exchange.map(|e| e + before), ..*call }));
+        exchanges.extend_from_slice(&plan.exchanges);
     }
-    let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls);
+    let made = Calls::new(&loaded.fabric, world.by_library.clone(), make, groups, calls).exchanging(exchanges);
     let (made, numbers) = made.beside(beside);
     all.extend(numbers.clone().map(|communicator| (communicator, 0)));
     let made = made.announced(all)?;

@@ -3,6 +3,7 @@
 mod alone;
 mod beside;
 mod carry;
+mod experts;
 mod outline;
 mod refused;
 mod result;
@@ -185,6 +186,7 @@ fn options(world: &World<'_>, step: &Step, watch: &[u32]) -> play::Options {
         slow: factors.iter().enumerate().filter(|(_, f)| **f != 1.0).map(|(r, f)| (numbered(r), *f)).collect(),
         late: late.iter().enumerate().filter(|(_, d)| **d > Span::ZERO).map(|(r, d)| (numbered(r), *d)).collect(),
         slowdown: Some(step.slowdown),
+        exchange: step.taken,
         watch: watch.to_vec(),
     }
 }

@@ -12,6 +12,7 @@ use sim_workload::step::outcome::{Breakdown, Outcome, Piece, PieceKind, Ran};
 use sim_workload::step::plan::{Label, Plan, Stream};
 
 use super::super::PlayedStep;
+use super::experts;
 use crate::scenario::Step;
 
 /// Factor of a rank's kernels from which it is told as slow.
@@ -160,6 +161,8 @@ pub(super) fn result(
         stages: if by_stage.len() > 1 { stages.collect() } else { Vec::new() },
         critical_path: path(&outcome.path, time_us),
         slow_ranks: slow(&outcome.ranks, &names),
+        late: experts::late(outcome, |rank| names.device(rank)),
+        experts: experts::experts(step, plan, ranks, outcome),
         steps_us: if times.len() > 1 { times.iter().map(|t| t.as_us()).collect() } else { Vec::new() },
         reuse,
         alone: None,

@@ -36,7 +36,7 @@ fn fabric(nodes: u32, kind: u8) -> Fabric {
 
 fn call(operation: Operation, bytes: u64) -> Call {
     let group = if operation == Operation::Send { Group::Pipeline } else { Group::Data };
-    Call { name: "message", operation, bytes: Bytes::new(bytes), group }
+    Call::new("message", operation, Bytes::new(bytes), group)
 }
 
 /// Of each kind one, small enough for tests: in nodes, between nodes, from one GPU to another.

@@ -112,7 +112,13 @@ pub(super) const fn step_label(what: &'static str, phase: Phase) -> Label {
 
 /// The call of a message.
 pub(super) const fn call_of(message: &Message) -> Call {
-    Call { name: message.name, operation: message.operation, bytes: message.bytes, group: message.group }
+    Call {
+        name: message.name,
+        operation: message.operation,
+        bytes: message.bytes,
+        group: message.group,
+        exchange: None,
+    }
 }
 
 fn reduces(message: &Message) -> bool {

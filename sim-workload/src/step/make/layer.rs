@@ -8,9 +8,12 @@ use sim_core::units::{Bytes, Span};
 use super::super::overlap::Overlap;
 use super::super::plan::{Call, Label};
 use super::gradients::call_of;
+use super::uneven::{self, Uneven};
 use super::writer::{Item, Items};
 use crate::compute::Machine;
+use crate::experts::Kernels;
 use crate::job::Job;
+use crate::messages::experts::goes_back;
 use crate::messages::{Message, Phase, Place};
 use crate::model::activations::Recompute;
 use crate::model::kernels::{Kernel, Pass};
@@ -45,6 +48,16 @@ pub(super) struct Passes<'a> {
     machine: &'a Machine,
     overlap: &'a Overlap,
     spans: RefCell<BTreeMap<(Kernel, Pass), Span>>,
+    /// Kernels of experts whose loads are uneven.
+    pub(super) uneven: &'a Uneven,
+    of_experts: RefCell<BTreeMap<(Kernel, Pass, usize), u32>>,
+}
+
+/// How long kernels take: on all ranks of a stage, or on each rank of a group of experts (a number of [`Uneven`]).
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    All(Span),
+    Ranks(u32),
 }
 
 /// The last kernel of the first half of a layer.
@@ -52,8 +65,60 @@ const HALF: &str = "residual of attention";
 const ROUTER: &str = "router";
 
 impl<'a> Passes<'a> {
-    pub(super) fn new(job: &'a Job<'a>, machine: &'a Machine, overlap: &'a Overlap) -> Self {
-        Self { job, machine, overlap, spans: RefCell::default() }
+    pub(super) fn new(job: &'a Job<'a>, machine: &'a Machine, overlap: &'a Overlap, uneven: &'a Uneven) -> Self {
+        let of_experts = RefCell::default();
+        Self { job, machine, overlap, spans: RefCell::default(), uneven, of_experts }
+    }
+
+    /// The draw of experts' loads that a micro batch has in a layer.
+    fn draw(&self, label: Label) -> Option<usize> {
+        let imbalance = self.job.imbalance.filter(|_| self.job.sizes.expert > 1)?;
+        Some(imbalance.of(label.micro.unwrap_or(0).into(), label.layer.unwrap_or(0).into()))
+    }
+
+    /// What a message starts as.
+    fn start(&self, message: &Message, bytes: Bytes, label: Label) -> Item {
+        let own = message.group == Group::Expert && message.operation == Operation::AllToAll;
+        let exchange = || {
+            let even = self.job.choices.kernels == Kernels::Library && self.job.imbalance.is_none();
+            let draw = self.draw(label).unwrap_or(0) as u32;
+            (!even).then_some(2 * draw + u32::from(goes_back(message.name)))
+        };
+        let call = Call { bytes, exchange: if own { exchange() } else { None }, ..call_of(message) };
+        Item::Start(call, 0, Label { what: message.name, ..label })
+    }
+
+    /// How long a kernel takes in a layer, cut in pieces beside messages: where it works on tokens that experts get unevenly, on each rank.
+    fn length(&self, kernel: &Kernel, pass: Pass, label: Label, whole: impl FnOnce() -> Span) -> Length {
+        let Some(draw) = self.draw(label).filter(|_| uneven::by_load(kernel)) else { return Length::All(whole()) };
+        let known = self.of_experts.borrow().get(&(*kernel, pass, draw)).copied();
+        Length::Ranks(known.unwrap_or_else(|| {
+            let factors = self.job.imbalance.map(|i| i.of_ranks(draw, self.job.sizes.expert)).unwrap_or_default();
+            let of = |factor: &f64| match uneven::loaded(kernel, *factor) {
+                Some(kernel) => self.machine.kernel(&kernel, pass, self.job.widths.activation),
+                None => Span::ZERO,
+            };
+            let number = self.uneven.number(factors.iter().map(of).collect());
+            self.of_experts.borrow_mut().insert((*kernel, pass, draw), number);
+            number
+        }))
+    }
+
+    fn compute(&self, items: &mut Items, length: Length, label: Label) {
+        match length {
+            Length::All(span) => items.compute(span, label),
+            Length::Ranks(number) if self.uneven.is_zero(number) => {}
+            Length::Ranks(number) => items.push(Item::Uneven(number, label)),
+        }
+    }
+
+    /// The `i`-th of `n` parts of a length.
+    fn piece(&self, length: Length, n: u64, i: u64) -> Length {
+        match length {
+            Length::All(span) => Length::All(piece(span, n, i)),
+            Length::Ranks(number) if n == 1 => Length::Ranks(number),
+            Length::Ranks(number) => Length::Ranks(self.uneven.changed(number, |span| piece(span, n, i))),
+        }
     }
 
     fn span(&self, kernel: &Kernel, pass: Pass) -> Span {
@@ -100,18 +165,18 @@ impl<'a> Passes<'a> {
         for (kernel, label) in unit.kernels.iter().zip(labels) {
             let mut before = Self::at(unit, phase, Place::Before(kernel.name));
             let after = Self::at(unit, phase, Place::After(kernel.name));
-            let span = self.cut(kernel, Pass::Forward, &before, &after);
+            let span = self.length(kernel, Pass::Forward, label, || self.cut(kernel, Pass::Forward, &before, &after));
             if let Some(number) = early.filter(|_| before.iter().any(|m| m.group == Group::Expert)) {
                 before.retain(|m| m.group != Group::Expert);
                 items.wait(number);
                 early = None;
             }
-            self.surround(items, &before, &[span], &after, label, |_| {});
+            self.surround(items, &before, span, &after, label, |_| {});
             if kernel.name == ROUTER && self.hides_dispatch(unit) {
                 let of =
                     |m: &&Message| m.phase == phase && m.group == Group::Expert && matches!(m.place, Place::Before(_));
                 if let Some(message) = unit.messages.iter().find(of) {
-                    early = Some(items.start(start(message, message.bytes, label)));
+                    early = Some(items.start(self.start(message, message.bytes, label)));
                 }
             }
         }
@@ -131,20 +196,25 @@ impl<'a> Passes<'a> {
         let labels = Self::labels(unit, phase, micro);
         let mut late = None;
         for (kernel, label) in unit.kernels.iter().zip(labels).rev() {
-            let weights =
-                if self.job.choices.adapters.is_some() { Span::ZERO } else { self.span(kernel, Pass::WeightGradient) };
+            let frozen = self.job.choices.adapters.is_some();
+            let weights = if frozen {
+                Length::All(Span::ZERO)
+            } else {
+                self.length(kernel, Pass::WeightGradient, label, || self.span(kernel, Pass::WeightGradient))
+            };
             let again = Self::at(unit, phase, Place::BeforeWeights(kernel.name));
             if parts == Gradients::Weights {
                 self.block(items, &again, label);
-                items.compute(weights, label);
+                self.compute(items, weights, label);
                 continue;
             }
             let before = Self::at(unit, phase, Place::Before(kernel.name));
             let mut after = Self::at(unit, phase, Place::After(kernel.name));
-            let mut data = self.cut(kernel, Pass::DataGradient, &before, &after);
-            if self.job.sizes.recompute == Recompute::Selective && kernel.is_core() {
-                data += self.span(kernel, Pass::Forward);
-            }
+            let data = self.length(kernel, Pass::DataGradient, label, || {
+                let data = self.cut(kernel, Pass::DataGradient, &before, &after);
+                let again = self.job.sizes.recompute == Recompute::Selective && kernel.is_core();
+                if again { data + self.span(kernel, Pass::Forward) } else { data }
+            });
             if kernel.name == ROUTER
                 && let Some(number) = late.take()
             {
@@ -159,17 +229,17 @@ impl<'a> Passes<'a> {
             let mut inputs = Vec::new();
             if both {
                 // Needed by the gradient by the weights only: on its way while that by the inputs is worked out.
-                let list = again.iter().filter(|_| weights > Span::ZERO);
-                inputs = list.map(|m| items.start(start(m, m.bytes, label))).collect();
+                let list = again.iter().filter(|_| !matches!(weights, Length::All(Span::ZERO)));
+                inputs = list.map(|m| items.start(self.start(m, m.bytes, label))).collect();
             }
-            self.surround(items, &before, &[data], &after, label, |items| {
+            self.surround(items, &before, data, &after, label, |items| {
                 if both {
                     inputs.iter().for_each(|number| items.wait(*number));
-                    items.compute(weights, label);
+                    self.compute(items, weights, label);
                 }
             });
             if let Some(message) = hidden {
-                late = Some(items.start(start(&message, message.bytes, label)));
+                late = Some(items.start(self.start(&message, message.bytes, label)));
             }
         }
         if let Some(number) = late {
@@ -180,7 +250,7 @@ impl<'a> Passes<'a> {
     fn block(&self, items: &mut Items, messages: &[Message], label: Label) {
         for message in messages {
             for _ in 0..message.count {
-                items.block(start(message, message.bytes, label));
+                items.block(self.start(message, message.bytes, label));
             }
         }
     }
@@ -190,12 +260,11 @@ impl<'a> Passes<'a> {
         &self,
         items: &mut Items,
         before: &[Message],
-        spans: &[Span],
+        span: Length,
         after: &[Message],
         label: Label,
         beside: impl FnOnce(&mut Items),
     ) {
-        let span: Span = spans.iter().copied().sum();
         let ring = |m: &&Message| m.overlap == crate::messages::Overlap::Attention && self.overlap.context;
         // Blocks of keys and values, that are on their way while attention works on those before.
         if before.iter().chain(after).any(|m| ring(&m)) {
@@ -205,7 +274,7 @@ impl<'a> Passes<'a> {
             self.block(items, &blocking, label);
             let round = |items: &mut Items, list: &[Message], hop: u64| -> Vec<usize> {
                 let of_hop = list.iter().filter(|m| hop < m.count);
-                of_hop.map(|m| items.start(start(m, m.bytes, label))).collect()
+                of_hop.map(|m| items.start(self.start(m, m.bytes, label))).collect()
             };
             let arrivals: Vec<Vec<usize>> = (0..hops).map(|hop| round(items, &sent, hop)).collect();
             // What goes on after each block, one message after the other; the block after the next needs it.
@@ -219,8 +288,8 @@ impl<'a> Passes<'a> {
                 if let Some(number) = block.checked_sub(2).and_then(|b| returned.get(b as usize)) {
                     items.wait(*number);
                 }
-                items.compute(piece(span, hops + 1, block), label);
-                returned.extend(each.next().map(|m| items.start(start(m, m.bytes, label))));
+                self.compute(items, self.piece(span, hops + 1, block), label);
+                returned.extend(each.next().map(|m| items.start(self.start(m, m.bytes, label))));
             }
             beside(items);
             returned.iter().rev().take(2).for_each(|number| items.wait(*number));
@@ -237,7 +306,7 @@ impl<'a> Passes<'a> {
         if into > 1 {
             for message in before {
                 arrivals =
-                    (0..into).map(|i| items.start(start(message, part(message.bytes, into, i), label))).collect();
+                    (0..into).map(|i| items.start(self.start(message, part(message.bytes, into, i), label))).collect();
             }
         } else {
             self.block(items, before, label);
@@ -247,15 +316,15 @@ impl<'a> Passes<'a> {
             if let Some(number) = arrivals.get(i as usize) {
                 items.wait(*number);
             }
-            items.compute(piece(span, pieces, i), label);
+            self.compute(items, self.piece(span, pieces, i), label);
             if out > 1 {
-                made.extend(after.iter().map(|m| items.start(start(m, part(m.bytes, out, i), label))));
+                made.extend(after.iter().map(|m| items.start(self.start(m, part(m.bytes, out, i), label))));
             }
         }
         if out == 1 {
             // Those that follow one another (the parts of the loss) wait for each other by their stream.
             for message in after {
-                made.extend((0..message.count).map(|_| items.start(start(message, message.bytes, label))));
+                made.extend((0..message.count).map(|_| items.start(self.start(message, message.bytes, label))));
             }
         }
         beside(items);
@@ -273,9 +342,4 @@ fn piece(span: Span, n: u64, i: u64) -> Span {
 fn part(bytes: Bytes, n: u64, i: u64) -> Bytes {
     let upto = |i: u64| (u128::from(bytes.get()) * u128::from(i) / u128::from(n.max(1))) as u64;
     Bytes::new(upto(i + 1) - upto(i))
-}
-
-fn start(message: &Message, bytes: Bytes, label: Label) -> Item {
-    let call = Call { bytes, ..call_of(message) };
-    Item::Start(call, 0, Label { what: message.name, ..label })
 }

@@ -10,6 +10,7 @@
 mod count;
 mod gradients;
 mod layer;
+mod uneven;
 mod writer;
 
 #[cfg(test)]
@@ -18,8 +19,10 @@ mod tests;
 pub use count::{Operations, operations};
 use gradients::{Bucket, Buckets, Ready, call_of, step_label};
 use layer::{Gradients, Passes, Unit};
+use uneven::Uneven;
 use writer::{Item, Items, Shared, Writer};
 
+use super::exchange;
 use super::overlap::Overlap;
 use super::plan::{Call, Channel, Label, Plan, Stream, Work};
 use crate::compute::Machine;
@@ -64,10 +67,13 @@ pub fn plan(job: &Job<'_>, machine: &Machine, overlap: &Overlap) -> Plan {
             shared.channels.len() as u32 - 1
         }));
     }
-    let passes = Passes::new(job, machine, overlap);
+    let uneven = Uneven::default();
+    let passes = Passes::new(job, machine, overlap, &uneven);
     let maker = Maker { job, overlap, passes, pipes: &pipes, channels: &of_place, states };
     let stages = (0..job.sizes.pipeline).map(|stage| maker.stage(stage, machine, &mut shared)).collect();
-    Plan { stages, calls: shared.calls, channels: shared.channels, shifted }
+    drop(maker);
+    let (calls, channels) = (shared.calls, shared.channels);
+    Plan { stages, calls, channels, shifted, exchanges: exchange::of_job(job), uneven: uneven.lists() }
 }
 
 /// What all stages are written with.
@@ -80,6 +86,29 @@ struct Maker<'a> {
     channels: &'a [Vec<(Option<u32>, Option<u32>)>],
     /// Where each stage passes on what its gradients say, if the update waits for no more than those before it.
     states: Vec<u32>,
+}
+
+/// What a slot does: before its kernels, its kernels (of one half of a micro batch and of the other, where these take turns), after them.
+#[derive(Debug, Default)]
+struct Parts {
+    head: Items,
+    first: Items,
+    second: Items,
+    tail: Items,
+}
+
+impl Parts {
+    /// The half that comes last.
+    const fn later(&mut self, halves: bool) -> &mut Items {
+        if halves { &mut self.second } else { &mut self.first }
+    }
+
+    /// One after the other.
+    fn joined(&self) -> Items {
+        let mut out = Items::default();
+        [&self.head, &self.first, &self.second, &self.tail].into_iter().for_each(|items| out.append(items));
+        out
+    }
 }
 
 /// A chunk of a stage: a place of a pipe.
@@ -163,7 +192,7 @@ impl Maker<'_> {
         let of_stage = StageMessages::new(messages::of_stage(job, stage));
         let rounds = messages::rounds(job, stage);
         let buckets = Buckets::new(job, &of_stage.all, rounds, !self.overlap.gradients);
-        let mut writer = Writer::new(shared, job, buckets);
+        let mut writer = Writer::new(shared, self.passes.uneven, job, buckets);
         let hidden = self.overlap.parameters && job.mode == Mode::Training;
         if hidden {
             writer.gathers = Buckets::gathers(&of_stage.all);
@@ -189,17 +218,21 @@ impl Maker<'_> {
         let is_last = |cell: Cell| rounds > 1 || last.contains(&Some(cell));
         for slot in &slots {
             match *slot {
-                Slot::Forward(cell) => writer.slot(&self.forward(chunk(cell), cell, is_first(cell))),
+                Slot::Forward(cell) => self.slot(&mut writer, &self.forward(chunk(cell), cell, is_first(cell))),
                 Slot::Backward(cell) => {
-                    writer.slot(&self.backward(chunk(cell), cell, Gradients::Both, is_last(cell)));
+                    let items = self.backward(chunk(cell), cell, Gradients::Both, is_last(cell));
+                    self.slot(&mut writer, &items);
                 }
-                Slot::Data(cell) => writer.slot(&self.backward(chunk(cell), cell, Gradients::Data, false)),
+                Slot::Data(cell) => {
+                    self.slot(&mut writer, &self.backward(chunk(cell), cell, Gradients::Data, false));
+                }
                 Slot::Weight(cell) => {
-                    writer.slot(&self.backward(chunk(cell), cell, Gradients::Weights, is_last(cell)));
+                    let items = self.backward(chunk(cell), cell, Gradients::Weights, is_last(cell));
+                    self.slot(&mut writer, &items);
                 }
                 Slot::Both { forward, backward } => {
-                    let there = self.forward(chunk(forward), forward, is_first(forward));
-                    let back = self.backward(chunk(backward), backward, Gradients::Both, is_last(backward));
+                    let there = self.forward(chunk(forward), forward, is_first(forward)).joined();
+                    let back = self.backward(chunk(backward), backward, Gradients::Both, is_last(backward)).joined();
                     writer.both(&there, &back);
                 }
             }
@@ -210,8 +243,18 @@ impl Maker<'_> {
         writer.done()
     }
 
+    /// Writes a slot: all of it in order, or two halves of the micro batch in turn.
+    fn slot(&self, writer: &mut Writer<'_>, parts: &Parts) {
+        if self.job.choices.two_batches {
+            writer.halves(&parts.head, [&parts.first, &parts.second], &parts.tail);
+        } else {
+            writer.slot(&parts.joined());
+        }
+    }
+
     fn chunks<'m>(&self, stage: u64, messages: &'m StageMessages) -> Vec<Chunk<'m>> {
-        let (job, share) = (self.job, self.job.sizes.share());
+        let job = self.job;
+        let share = if job.choices.two_batches { job.sizes.halved().share() } else { job.sizes.share() };
         let model = job.model;
         let mut out = Vec::new();
         let mut places: Vec<(u64, usize, usize)> = Vec::new();
@@ -281,49 +324,61 @@ impl Maker<'_> {
         }
     }
 
-    fn forward(&self, chunk: &Chunk<'_>, cell: Cell, first: bool) -> Items {
-        let mut items = Items::default();
-        self.arrives(&mut items, chunk, chunk.from, Phase::Forward, cell);
+    fn forward(&self, chunk: &Chunk<'_>, cell: Cell, first: bool) -> Parts {
+        let mut parts = Parts::default();
+        let halves = self.job.choices.two_batches;
+        self.arrives(&mut parts.head, chunk, chunk.from, Phase::Forward, cell);
         if first {
-            items.push(Item::Updated);
+            parts.head.push(Item::Updated);
         }
         for unit in &chunk.units {
-            self.gather(&mut items, chunk, unit, Phase::Forward, cell);
+            self.gather(&mut parts.first, chunk, unit, Phase::Forward, cell);
             if first {
-                items.push(Item::Uses(self.parameters(unit)));
+                parts.first.push(Item::Uses(self.parameters(unit)));
             }
-            self.passes.forward(&mut items, &self.unit(chunk, unit), Phase::Forward, cell.micro);
-            items.push(Item::UnitDone);
+            let of_unit = self.unit(chunk, unit);
+            self.passes.forward(&mut parts.first, &of_unit, Phase::Forward, cell.micro);
+            if halves {
+                self.passes.forward(&mut parts.second, &of_unit, Phase::Forward, cell.micro);
+            }
+            parts.later(halves).push(Item::UnitDone);
         }
-        self.leaves(&mut items, chunk.to, Phase::Forward, cell);
-        items
+        self.leaves(&mut parts.tail, chunk.to, Phase::Forward, cell);
+        parts
     }
 
-    fn backward(&self, chunk: &Chunk<'_>, cell: Cell, parts: Gradients, last: bool) -> Items {
-        let mut items = Items::default();
-        if parts != Gradients::Weights {
-            self.arrives(&mut items, chunk, chunk.gradient_from, Phase::Backward, cell);
+    fn backward(&self, chunk: &Chunk<'_>, cell: Cell, gradients: Gradients, last: bool) -> Parts {
+        let mut parts = Parts::default();
+        let halves = self.job.choices.two_batches;
+        if gradients != Gradients::Weights {
+            self.arrives(&mut parts.head, chunk, chunk.gradient_from, Phase::Backward, cell);
         }
         for unit in chunk.units.iter().rev() {
-            if parts != Gradients::Weights {
-                self.gather(&mut items, chunk, unit, Phase::Backward, cell);
+            if gradients != Gradients::Weights {
+                self.gather(&mut parts.first, chunk, unit, Phase::Backward, cell);
             }
-            self.passes.backward(&mut items, &self.unit(chunk, unit), cell.micro, parts);
-            if parts != Gradients::Data {
-                self.reductions(&mut items, chunk, unit, cell, last);
+            let of_unit = self.unit(chunk, unit);
+            self.passes.backward(&mut parts.first, &of_unit, cell.micro, gradients);
+            if halves {
+                self.passes.backward(&mut parts.second, &of_unit, cell.micro, gradients);
+            }
+            // The second half adds its gradients to those of the first.
+            let items = parts.later(halves);
+            if gradients != Gradients::Data {
+                self.reductions(items, chunk, unit, cell, last);
                 if last {
                     items.push(Item::Gradients(self.trained(unit)));
                 }
             }
             // Gradients by the weights need no weights.
-            if parts != Gradients::Weights {
+            if gradients != Gradients::Weights {
                 items.push(Item::UnitDone);
             }
         }
-        if parts != Gradients::Weights {
-            self.leaves(&mut items, chunk.gradient_to, Phase::Backward, cell);
+        if gradients != Gradients::Weights {
+            self.leaves(&mut parts.tail, chunk.gradient_to, Phase::Backward, cell);
         }
-        items
+        parts
     }
 
     fn unit<'u>(&self, chunk: &'u Chunk<'_>, unit: &'u OwnUnit) -> Unit<'u> {

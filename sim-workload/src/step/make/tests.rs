@@ -6,10 +6,13 @@ use sim_core::units::Span;
 
 use super::super::overlap::Overlap;
 use super::super::plan::{Op, Plan, Stage, Stream, Work};
-use super::{operations, plan};
+use super::{operations, plan, uneven};
 use crate::compute::{Figures, Machine, Number};
+use crate::experts::{Imbalance, Loads};
 use crate::job::{Choices, Job};
+use crate::messages::experts::goes_back;
 use crate::messages::{self, Phase};
+use crate::model::kernels::{Kernel, Pass};
 use crate::model::{Model, Models};
 use crate::parallel::split::Split;
 use crate::parallel::{Group, SizesSpec, Zero};
@@ -31,7 +34,7 @@ fn bytes(plan: &Plan, stage: usize) -> BTreeMap<&'static str, u64> {
         let call = match op.work {
             Work::Call(call) => plan.calls[call as usize],
             Work::Send(channel) => plan.calls[plan.channels[channel as usize].call as usize],
-            Work::Compute(_) | Work::Receive(_) => continue,
+            Work::Compute(_) | Work::Uneven(_) | Work::Receive(_) => continue,
         };
         *out.entry(call.name).or_insert(0) += call.bytes.get();
     }
@@ -215,6 +218,133 @@ fn a_gather_waits_for_the_unit_that_makes_room_however_many_are_ahead() {
             let expected = freed.map(|of| (of.label.micro, of.label.phase, of.label.layer));
             let label = waits.first().map(|i| &stage.ops[*i as usize].label);
             assert_eq!(label.map(|l| (l.micro, l.phase, l.layer)), expected, "{prefetch} {at}");
+        }
+    }
+}
+
+/// What rank `place` of a group of experts computes in a stage.
+fn of_place(plan: &Plan, stage: usize, place: usize) -> Span {
+    let span = |work: Work| match work {
+        Work::Compute(span) => span,
+        Work::Uneven(list) => plan.uneven[list as usize][place],
+        _ => Span::ZERO,
+    };
+    plan.stages[stage].ops.iter().map(|op| span(op.work)).sum()
+}
+
+#[test]
+fn ranks_whose_experts_are_wanted_more_work_longer() {
+    let model = model("qwen3-30b-a3b");
+    let spec = SizesSpec {
+        gpus: 16,
+        expert: 8,
+        tensor: 2,
+        global_batch: 16,
+        recompute: crate::model::activations::Recompute::Full,
+        ..SizesSpec::default()
+    };
+    let sizes = spec.check(&model).unwrap();
+    let (machine, overlap) = (machine(), Overlap::default());
+    let even = plan(&Job::training(&model, &sizes), &machine, &overlap);
+    assert!(even.uneven.is_empty() && even.exchanges.is_empty());
+    let loads = |factor| Loads::hot(128, 8, 0, factor);
+    let with = |imbalance: &Imbalance| {
+        plan(&Job { imbalance: Some(imbalance), ..Job::training(&model, &sizes) }, &machine, &overlap)
+    };
+    // As much for all is the same, to the picosecond.
+    let same = with(&Imbalance::new(&[loads(1.0)], None, false, 1));
+    let total = compute(&even.stages[0]);
+    assert!((0..8).all(|place| of_place(&same, 0, place) == total));
+    // What the law says of as many rows, forward, recomputed and backward, of all layers.
+    let hot = with(&Imbalance::new(&[loads(1.5)], None, false, 1));
+    let share = sizes.share();
+    let kernels = model.layer_kernels(0, &share);
+    let of = |factor: f64| -> Span {
+        let time = |kernel: &Kernel| {
+            let scaled = uneven::loaded(kernel, factor).unwrap();
+            let time = |pass| machine.kernel(&scaled, pass, 2);
+            time(Pass::Forward) * 2 + time(Pass::DataGradient) + time(Pass::WeightGradient)
+        };
+        kernels.iter().filter(|k| uneven::by_load(k)).map(time).sum()
+    };
+    assert_eq!(kernels.iter().filter(|k| uneven::by_load(k)).count(), 3);
+    let layers = 48 * sizes.micros();
+    let (rest, most) = (of((8.0 - 1.5) / 7.0), of(1.5));
+    assert!(most.as_us() > 1.2 * of(1.0).as_us());
+    assert_eq!(of_place(&hot, 0, 0) - of_place(&hot, 0, 3), (most - rest) * layers);
+    assert_eq!(of_place(&hot, 0, 0), total + (most - of(1.0)) * layers);
+    // All messages are there, and those of experts say how they go.
+    let bytes_of = |plan: &Plan| bytes(plan, 0);
+    assert_eq!(bytes_of(&hot), bytes_of(&even));
+    for call in &hot.calls {
+        let expected = (call.group == Group::Expert).then(|| u32::from(goes_back(call.name)));
+        assert_eq!(call.exchange, expected, "{}", call.name);
+    }
+    assert_eq!(hot.exchanges.len(), 2);
+}
+
+#[test]
+fn a_micro_batch_has_the_same_draw_in_a_layer_both_ways() {
+    let model = model("qwen3-30b-a3b");
+    let spec = SizesSpec { gpus: 8, expert: 8, global_batch: 32, ..SizesSpec::default() };
+    let sizes = spec.check(&model).unwrap();
+    let loads: Vec<Loads> = (0..4).map(|hot| Loads::hot(128, 8, hot, 1.4)).collect();
+    let imbalance = Imbalance::new(&loads, None, false, 9);
+    let job = Job { imbalance: Some(&imbalance), ..Job::training(&model, &sizes) };
+    let plan = plan(&job, &machine(), &Overlap::default());
+    let mut draws: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for op in &plan.stages[0].ops {
+        let Work::Call(call) = op.work else { continue };
+        let Some(exchange) = plan.calls[call as usize].exchange else { continue };
+        draws.entry((op.label.micro.unwrap(), op.label.layer.unwrap())).or_default().push(exchange / 2);
+    }
+    assert_eq!(draws.len(), 4 * 48);
+    let mut count = [0; 4];
+    for ((micro, layer), of) in draws {
+        let draw = imbalance.of(micro.into(), layer.into());
+        assert_eq!(of, vec![draw as u32; 4]);
+        count[draw] += 1;
+    }
+    assert!(count.iter().all(|n| *n > 24), "{count:?}");
+    // Four kinds of message with four draws, three of them of equal size: no more is simulated.
+    assert_eq!(plan.calls.iter().filter(|c| c.group == Group::Expert).count(), 16);
+}
+
+#[test]
+fn halves_of_a_micro_batch_take_turns() {
+    let model = model("qwen3-30b-a3b");
+    let base = SizesSpec { gpus: 64, global_batch: 128, micro_batch: 2, zero: Zero::Optimizer, ..SizesSpec::default() };
+    for spec in [
+        SizesSpec { expert: 8, ..base.clone() },
+        SizesSpec { expert: 8, tensor: 2, pipeline: 2, ..base.clone() },
+        SizesSpec { expert: 8, pipeline: 4, schedule: Some("zb-h1".to_owned()), ..base.clone() },
+        SizesSpec { expert: 8, zero: Zero::Parameters, ..base.clone() },
+    ] {
+        let sizes = spec.check(&model).unwrap();
+        let mut job = Job::training(&model, &sizes);
+        let whole = plan(&job, &machine(), &Overlap::default());
+        job.choices.two_batches = true;
+        let halves = plan(&job, &machine(), &Overlap::default());
+        for stage in 0..sizes.pipeline as usize {
+            // As many bytes in twice as many messages of tokens; those of parameters and stages stay.
+            let (a, b) = (bytes(&whole, stage), bytes(&halves, stage));
+            assert_eq!(a, b, "{sizes}");
+            let mut told: BTreeMap<&'static str, u64> = BTreeMap::new();
+            for (message, count) in messages::of_stage(&job, stage as u64) {
+                *told.entry(message.name).or_insert(0) += message.bytes.get() * count;
+            }
+            assert_eq!(b, told, "{sizes}");
+            let count = |plan: &Plan, name| {
+                let of = |op: &&super::super::plan::Op| matches!(op.work, Work::Call(call) if plan.calls[call as usize].name == name);
+                plan.stages[stage].ops.iter().filter(of).count()
+            };
+            assert_eq!(count(&halves, "ep dispatch"), 2 * count(&whole, "ep dispatch"));
+            let of = &halves.stages[stage];
+            for (i, op) in of.ops.iter().enumerate() {
+                assert!(
+                    of.after[op.after.start as usize..op.after.end as usize].iter().all(|after| (*after as usize) < i)
+                );
+            }
         }
     }
 }

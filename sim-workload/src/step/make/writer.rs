@@ -6,6 +6,7 @@ use sim_core::units::Span;
 
 use super::super::plan::{Call, Channel, Label, Op, Stage, Stream, Work};
 use super::gradients::{Bucket, Buckets, Ready};
+use super::uneven::Uneven;
 use crate::job::Job;
 use crate::messages::Phase;
 use crate::parallel::Group;
@@ -15,6 +16,8 @@ use crate::parallel::Group;
 pub(super) enum Item {
     /// Kernels.
     Compute(Span, Label),
+    /// Kernels that take as long as the experts of a rank get tokens: a number of [`Uneven`].
+    Uneven(u32, Label),
     /// A call starts when all kernels of the slot so far have ended.
     Start(Call, u8, Label),
     /// A unit's parameters are gathered: when the unit so many before it has been used.
@@ -71,6 +74,16 @@ impl Items {
     pub(super) fn push(&mut self, item: Item) {
         self.list.push(item);
     }
+
+    /// Others behind these.
+    pub(super) fn append(&mut self, others: &Self) {
+        let before = self.started;
+        self.list.extend(others.list.iter().map(|item| match item {
+            Item::Wait(number) => Item::Wait(number + before),
+            other => *other,
+        }));
+        self.started += others.started;
+    }
 }
 
 /// One of two slots that are done at once, or the only one.
@@ -83,7 +96,15 @@ struct Thread {
     /// The last kernels.
     last: Option<u32>,
     /// Kernels that are not written yet.
-    pending: Option<(Span, Label)>,
+    pending: Option<Pending>,
+}
+
+/// Kernels one after the other: as long on all ranks, and those that depend on what experts get.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    span: Span,
+    uneven: Option<u32>,
+    label: Label,
 }
 
 /// The calls and channels of all stages.
@@ -107,6 +128,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     pub(super) shared: &'a mut Shared,
+    uneven: &'a Uneven,
     stage: Stage,
     streams: BTreeMap<Stream, u16>,
     /// The last units in the order of their use, the one in use and those that are gathered ahead: the kernels that used each last.
@@ -127,9 +149,10 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(shared: &'a mut Shared, job: &Job<'_>, buckets: Buckets) -> Self {
+    pub(super) fn new(shared: &'a mut Shared, uneven: &'a Uneven, job: &Job<'_>, buckets: Buckets) -> Self {
         Self {
             shared,
+            uneven,
             stage: Stage::default(),
             streams: BTreeMap::new(),
             units: VecDeque::new(),
@@ -233,16 +256,37 @@ impl<'a> Writer<'a> {
 
     /// Writes two slots at once: in turn the kernels of one while messages of the other are under way.
     pub(super) fn both(&mut self, a: &Items, b: &Items) {
-        let mut threads =
-            [Thread { last: self.last, ..Thread::default() }, Thread { last: self.last, ..Thread::default() }];
-        let mut rest = [a.list.as_slice(), b.list.as_slice()];
+        let thread = || Thread { last: self.last, ..Thread::default() };
+        let waits = self.in_turn([a, b], [thread(), thread()]);
+        self.held.extend(waits);
+    }
+
+    /// Writes a slot in two halves, in turn as [`both`](Self::both), after what both wait for and before what waits for both.
+    pub(super) fn halves(&mut self, head: &Items, halves: [&Items; 2], tail: &Items) {
+        let mut begin = Thread { last: self.last, ..Thread::default() };
+        for item in &head.list {
+            self.item(&mut begin, item);
+        }
+        let last = self.flush(&mut begin);
+        let thread = || Thread { last, waits: begin.waits.clone(), ..Thread::default() };
+        let waits = self.in_turn(halves, [thread(), thread()]);
+        let mut end = Thread { last: self.last, waits, ..Thread::default() };
+        for item in &tail.list {
+            self.item(&mut end, item);
+        }
+        self.close(end);
+    }
+
+    /// What kernels behind both would wait for.
+    fn in_turn(&mut self, of: [&Items; 2], mut threads: [Thread; 2]) -> Vec<u32> {
+        let mut rest = of.map(|items| items.list.as_slice());
         let mut turn = 0;
         while rest.iter().any(|r| !r.is_empty()) {
             let list = rest[turn];
             // Up to the next wait after kernels.
             let mut worked = false;
             let cut = list.iter().position(|item| {
-                worked |= matches!(item, Item::Compute(..));
+                worked |= matches!(item, Item::Compute(..) | Item::Uneven(..));
                 worked && matches!(item, Item::Wait(_))
             });
             let (now, later) = list.split_at(cut.unwrap_or(list.len()));
@@ -253,14 +297,18 @@ impl<'a> Writer<'a> {
             rest[turn] = later;
             turn = 1 - turn;
         }
-        threads.into_iter().for_each(|thread| self.close(thread));
+        threads.into_iter().flat_map(|thread| thread.waits).collect()
     }
 
     /// Writes what is pending; the last kernels of the thread.
     fn flush(&mut self, thread: &mut Thread) -> Option<u32> {
-        if let Some((span, label)) = thread.pending.take() {
+        if let Some(Pending { span, uneven, label }) = thread.pending.take() {
             thread.waits.append(&mut self.held);
-            let op = self.op(Stream::Compute, Work::Compute(span), &core::mem::take(&mut thread.waits), label);
+            let work = match uneven {
+                None => Work::Compute(span),
+                Some(number) => Work::Uneven(self.uneven.changed(number, |own| own + span)),
+            };
+            let op = self.op(Stream::Compute, work, &core::mem::take(&mut thread.waits), label);
             thread.last = Some(op);
             self.last = Some(op);
         }
@@ -271,10 +319,22 @@ impl<'a> Writer<'a> {
         match *item {
             Item::Compute(span, label) => {
                 match &mut thread.pending {
-                    Some((sum, held)) if *held == label => *sum += span,
+                    Some(held) if held.label == label => held.span += span,
                     _ => {
                         self.flush(thread);
-                        thread.pending = Some((span, label));
+                        thread.pending = Some(Pending { span, uneven: None, label });
+                    }
+                }
+                return;
+            }
+            Item::Uneven(number, label) => {
+                match &mut thread.pending {
+                    Some(held) if held.label == label => {
+                        held.uneven = Some(held.uneven.map_or(number, |before| self.uneven.sum(before, number)));
+                    }
+                    _ => {
+                        self.flush(thread);
+                        thread.pending = Some(Pending { span: Span::ZERO, uneven: Some(number), label });
                     }
                 }
                 return;
@@ -325,7 +385,7 @@ impl<'a> Writer<'a> {
                 let buckets = self.buckets.whole(ready);
                 self.reduce_all(&buckets, 0, &after);
             }
-            Item::Compute(..) | Item::Wait(_) => {}
+            Item::Compute(..) | Item::Uneven(..) | Item::Wait(_) => {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where the time of each rank goes.
 
+use std::collections::BTreeMap;
+
 use sim_core::units::{Span, Time};
 
 use super::super::outcome::Breakdown;
@@ -13,11 +15,13 @@ pub(super) struct Books {
     ranks: Vec<Breakdown>,
     /// The end of each rank's last kernel.
     idle: Vec<Time>,
+    /// What ranks waited for late ones, by what the late one came with and who it was.
+    late: BTreeMap<(&'static str, u32), Span>,
 }
 
 impl Books {
     pub(super) fn new(ranks: usize) -> Self {
-        Self { ranks: vec![Breakdown::default(); ranks], idle: vec![Time::ZERO; ranks] }
+        Self { ranks: vec![Breakdown::default(); ranks], idle: vec![Time::ZERO; ranks], late: BTreeMap::new() }
     }
 
     pub(super) fn idle_from(&self, rank: u32) -> Time {
@@ -39,10 +43,18 @@ impl Books {
         }
     }
 
-    /// A rank waited for others: another stage, or a member of a group.
-    pub(super) fn waits(&mut self, rank: u32, span: Span, stage: bool) {
+    /// A rank waited for others: another stage, or a member of a group, which came `late` from what it did last.
+    pub(super) fn waits(&mut self, rank: u32, span: Span, stage: bool, late: Option<(&'static str, u32)>) {
+        if let Some(late) = late.filter(|_| !stage && span > Span::ZERO) {
+            *self.late.entry(late).or_default() += span;
+        }
         let book = &mut self.ranks[rank as usize];
         *(if stage { &mut book.bubble } else { &mut book.straggler }) += span;
+    }
+
+    /// What late ranks were waited for with.
+    pub(super) const fn late(&self) -> &BTreeMap<(&'static str, u32), Span> {
+        &self.late
     }
 
     /// The time of a rank up to `now` is accounted for.

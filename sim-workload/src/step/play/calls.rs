@@ -4,22 +4,23 @@ use sim_core::units::Time;
 
 use super::super::carrier::{End, Start};
 use super::super::outcome::Ran;
-use super::super::plan::{Stream, Work};
+use super::super::plan::Stream;
 use super::chain::{Chains, NONE};
-use super::{ABSENT, Flight, Meeting, Member, Player};
+use super::{ABSENT, Flight, Meeting, Member, Player, Takes};
+use crate::experts::Kernels;
 
 impl Player<'_> {
     /// A member of a call has done its part.
     pub fn member_ends(&mut self, end: End) {
         self.now = end.at;
-        let (communicator, began, binding, channel, member) = {
+        let (communicator, began, binding, channel, member, takes) = {
             let flight = &mut self.flights[end.token as usize];
             flight.left -= 1;
             let member = flight.members[end.member as usize];
-            (flight.communicator, flight.began, flight.binding, flight.channel, member)
+            (flight.communicator, flight.began, flight.binding, flight.channel, member, flight.takes)
         };
         let rank = self.meetings.communicators[communicator as usize].ranks[end.member as usize];
-        self.under_way(rank, communicator, false);
+        self.under_way(rank, communicator, takes, false);
         if let Some(channel) = channel.filter(|_| end.member == 1) {
             self.arrive(
                 rank,
@@ -35,6 +36,9 @@ impl Player<'_> {
         }
         let flight = &mut self.flights[end.token as usize];
         if flight.left == 0 {
+            let made = &mut self.made[flight.call as usize];
+            made.0 += 1;
+            made.1 += end.at.since(began);
             let members = core::mem::take(&mut flight.members);
             self.pool.push(members);
             self.free.push(end.token);
@@ -46,7 +50,7 @@ impl Player<'_> {
     /// `binding`, held, unless it is a kernel.
     pub(super) fn own(&mut self, binding: u32) -> u32 {
         let Some(node) = self.chains.get(binding) else { return NONE };
-        if let Work::Compute(_) = self.op_of(node.rank, node.op).work {
+        if self.op_of(node.rank, node.op).work.is_kernel() {
             return NONE;
         }
         self.chains.hold(binding);
@@ -87,7 +91,13 @@ impl Player<'_> {
         channel: Option<u32>,
     ) {
         let left = members.len() as u32;
-        let flight = Flight { communicator, began: self.now, binding, members, left, channel };
+        let exchange = self.plan.calls[call as usize].exchange;
+        let takes = match exchange.and_then(|e| self.plan.exchanges.get(e as usize)).map(|e| e.kernels) {
+            None | Some(Kernels::Library) => Takes::Messages,
+            Some(Kernels::Normal { .. }) => Takes::Processors,
+            Some(Kernels::LowLatency) => Takes::Nothing,
+        };
+        let flight = Flight { communicator, began: self.now, binding, members, left, channel, call, takes };
         let token = self.free.pop().unwrap_or_else(|| {
             self.flights.push(Flight::default());
             self.flights.len() as u32 - 1
@@ -97,7 +107,7 @@ impl Player<'_> {
         if self.options.slowdown.is_some() {
             for member in 0..left as usize {
                 let rank = self.meetings.communicators[communicator as usize].ranks[member];
-                self.under_way(rank, communicator, true);
+                self.under_way(rank, communicator, takes, true);
             }
         }
     }

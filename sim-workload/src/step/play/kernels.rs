@@ -6,7 +6,7 @@ use sim_core::units::{Span, Time};
 
 use super::super::plan::Work;
 use super::chain::NONE;
-use super::{Options, Player, Running};
+use super::{Options, Player, Running, Takes};
 use crate::compute::Jitter;
 use crate::parallel::Group;
 
@@ -30,7 +30,7 @@ impl Player<'_> {
         while self.next_kernel() == Some(at) {
             let Some(Reverse((_, rank))) = self.timers.pop() else { break };
             if self.ranks[rank as usize].begins.take().is_some() {
-                self.books.waits(rank, at.since(Time::ZERO), false);
+                self.books.waits(rank, at.since(Time::ZERO), false, Some(("their beginning", rank)));
                 self.books.accounted(rank, at);
                 self.begin_rank(rank);
                 self.settle();
@@ -63,13 +63,13 @@ impl Player<'_> {
         while now > idle {
             let node = self.chains.get(at);
             let Some(node) = node else {
-                self.books.waits(rank, now.since(idle), self.plan.stages.len() > 1);
+                self.books.waits(rank, now.since(idle), self.plan.stages.len() > 1, None);
                 break;
             };
             let op = self.op_of(node.rank, node.op);
             let group = match op.work {
-                Work::Compute(_) => {
-                    self.books.waits(rank, now.since(idle), false);
+                Work::Compute(_) | Work::Uneven(_) => {
+                    self.books.waits(rank, now.since(idle), false, Some((op.label.what, node.rank)));
                     break;
                 }
                 Work::Send(_) | Work::Receive(_) => Group::Pipeline,
@@ -77,11 +77,13 @@ impl Player<'_> {
             };
             let (began, other) = (node.from.clamp(idle, now), node.rank != rank);
             let joined = if other { idle } else { node.joined.clamp(idle, began) };
+            // What the last member to come had waited for.
+            let last = self.chains.get(node.before).map(|n| (self.op_of(n.rank, n.op).label.what, n.rank));
             at = node.own;
             // Groups over several stages wait for the last stage to be done, not for a slow rank.
             let over_stages = matches!(group, Group::All | Group::Model | Group::Ends | Group::Pipeline);
             self.books.exposes(rank, group, now.since(began));
-            self.books.waits(rank, began.since(joined), over_stages && self.plan.stages.len() > 1);
+            self.books.waits(rank, began.since(joined), over_stages && self.plan.stages.len() > 1, last);
             now = joined;
         }
         self.books.accounted(rank, self.now);
@@ -90,17 +92,23 @@ impl Player<'_> {
     /// The part of the GPU that messages take now.
     fn lost(&self, rank: u32) -> u64 {
         let Some(slowdown) = self.options.slowdown else { return 0 };
-        let [up, out] = self.ranks[rank as usize].under_way;
+        let [up, out, own] = self.ranks[rank as usize].under_way;
         let part = |n: u32, lost: u64| if n > 0 { lost } else { 0 };
-        (part(up, slowdown.scale_up) + part(out, slowdown.scale_out)).min(950_000)
+        let lost = part(up, slowdown.scale_up) + part(out, slowdown.scale_out) + part(own, self.options.exchange);
+        lost.min(950_000)
     }
 
     /// A message of a rank begins or ends: its kernel gets another part of the GPU.
-    pub(super) fn under_way(&mut self, rank: u32, communicator: u32, begins: bool) {
+    pub(super) fn under_way(&mut self, rank: u32, communicator: u32, takes: Takes, begins: bool) {
+        let kind = match takes {
+            Takes::Messages => usize::from(self.out[communicator as usize]),
+            Takes::Processors => 2,
+            Takes::Nothing => return,
+        };
         if self.options.slowdown.is_none() {
             return;
         }
-        let count = &mut self.ranks[rank as usize].under_way[usize::from(self.out[communicator as usize])];
+        let count = &mut self.ranks[rank as usize].under_way[kind];
         *count = if begins { *count + 1 } else { count.saturating_sub(1) };
         let (lost, now) = (self.lost(rank), self.now);
         let Some(running) = &mut self.ranks[rank as usize].running else { return };

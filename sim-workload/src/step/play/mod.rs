@@ -42,6 +42,8 @@ pub struct Options {
     pub late: Vec<(u32, Span)>,
     /// What messages take of the GPU while they are under way.
     pub slowdown: Option<Slowdown>,
+    /// What kernels of their own that take tokens to experts take of it, in millionths, in place of that.
+    pub exchange: u64,
     /// Ranks of which every operation is told.
     pub watch: Vec<u32>,
 }
@@ -90,8 +92,8 @@ struct Rank {
     /// What each operation still waits for.
     waits: Vec<u16>,
     running: Option<Running>,
-    /// Messages under way within the scale-up network, and beyond.
-    under_way: [u32; 2],
+    /// Messages under way within the scale-up network, beyond, and by kernels that take tokens to experts.
+    under_way: [u32; 3],
     /// Messages that have come and were not taken: of each stream that receives, their nodes.
     arrived: Vec<std::collections::VecDeque<u32>>,
     /// Receiving operations that wait, of each stream.
@@ -128,6 +130,20 @@ struct Flight {
     left: u32,
     /// The receiver's stream, if it is a message to another stage.
     channel: Option<u32>,
+    call: u32,
+    takes: Takes,
+}
+
+/// What a call takes of its ranks' GPUs while it is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Takes {
+    /// What messages of its network do.
+    #[default]
+    Messages,
+    /// The processors that its kernels are given.
+    Processors,
+    /// Nothing.
+    Nothing,
 }
 
 /// Goes through a plan. It is told what ended, and says what begins.
@@ -148,6 +164,10 @@ pub struct Player<'a> {
     books: Books,
     watched: Vec<bool>,
     factors: Vec<Box<dyn FnMut(Span) -> Span + Send>>,
+    /// The place of each rank in its group of experts, where some of these get more than others.
+    places: Vec<u32>,
+    /// Of each call how often it was made, and the sum of its times.
+    made: Vec<(u64, Span)>,
     ready: Vec<(u32, u32, u32)>,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
     starts: Vec<Start>,
@@ -192,6 +212,13 @@ impl<'a> Player<'a> {
                 *w = true;
             }
         }
+        let mut places = Vec::new();
+        if !plan.uneven.is_empty() {
+            places.resize(n, 0);
+            for members in ranks.groups(Group::Expert) {
+                members.iter().zip(0u32..).for_each(|(rank, place)| places[*rank as usize] = place);
+            }
+        }
         let busy = stages.iter().filter(|s| !tables[**s as usize].waits.is_empty()).count() as u32;
         let open = meetings.communicators.iter().map(|_| Default::default()).collect();
         Self {
@@ -209,6 +236,8 @@ impl<'a> Player<'a> {
             books: Books::new(n),
             watched,
             factors: kernels::factors(options, n),
+            places,
+            made: vec![(0, Span::ZERO); plan.calls.len()],
             ready: Vec::new(),
             timers: BinaryHeap::new(),
             starts: Vec::new(),
@@ -316,6 +345,11 @@ impl<'a> Player<'a> {
         }
         match work {
             Work::Compute(span) => self.compute(rank, op, binding, span),
+            Work::Uneven(list) => {
+                let place = self.places.get(rank as usize).map_or(0, |place| *place as usize);
+                let span = plan.uneven.get(list as usize).and_then(|list| list.get(place)).copied().unwrap_or_default();
+                self.compute(rank, op, binding, span);
+            }
             Work::Call(call) => {
                 let Stream::Messages(_, lane) = stage.streams[stream] else { return };
                 self.join(rank, op, binding, call, (stream, usize::from(lane).min(LANES - 1)));
@@ -358,7 +392,7 @@ impl<'a> Player<'a> {
             let stream = stage.streams[usize::from(entry.stream)];
             self.ran.push(Ran { rank, stream, label: entry.label, from: times[1], to: times[2] });
         }
-        let kernel = matches!(entry.work, Work::Compute(_));
+        let kernel = entry.work.is_kernel();
         self.done(rank, op, node);
         if kernel {
             // Its running entry held it; calls hold theirs as long as they are under way.
@@ -412,7 +446,7 @@ impl<'a> Player<'a> {
             let stage = &self.plan.stages[self.ranks[node.rank as usize].stage as usize];
             let op = &stage.ops[node.op as usize];
             let kind = match op.work {
-                Work::Compute(_) => PieceKind::Compute,
+                Work::Compute(_) | Work::Uneven(_) => PieceKind::Compute,
                 _ => {
                     let (communicator, _) = self.meetings.of[node.rank as usize][usize::from(op.stream)];
                     PieceKind::Message(self.meetings.communicators[communicator as usize].group)
@@ -429,6 +463,7 @@ impl<'a> Player<'a> {
         }
         path.reverse();
         let tails: Vec<_> = (0..self.ranks.len()).map(|r| self.tail(r as u32)).collect();
+        let late = self.books.late().iter().map(|(key, span)| (*key, *span)).collect();
         let mut ranks: Vec<Breakdown> = self.books.close(last, &self.ends, &tails, self.plan.stages.len() > 1);
         let mut end = last;
         if self.plan.shifted {
@@ -438,7 +473,8 @@ impl<'a> Player<'a> {
             ranks.iter_mut().for_each(|rank| rank.shorten(before));
             path = path.into_iter().filter_map(|piece| piece.later_than(before)).collect();
         }
-        Ok(Outcome { end, ends: self.ends, ranks, path, ran: self.ran, operations: self.operations })
+        let (ends, ran, operations, made) = (self.ends, self.ran, self.operations, self.made);
+        Ok(Outcome { end, ends, ranks, path, ran, operations, late, made })
     }
 
     /// The group of a rank's last call in its plan, if that comes after its last kernel.
@@ -446,7 +482,7 @@ impl<'a> Player<'a> {
         let stage = &self.plan.stages[self.ranks[rank as usize].stage as usize];
         let op = stage.ops.last()?;
         match op.work {
-            Work::Compute(_) => None,
+            Work::Compute(_) | Work::Uneven(_) => None,
             _ => {
                 let (communicator, _) = self.meetings.of[rank as usize][usize::from(op.stream)];
                 self.meetings.communicators.get(communicator as usize).map(|c| c.group)

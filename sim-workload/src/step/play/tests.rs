@@ -11,6 +11,7 @@ use super::super::overlap::Overlap;
 use super::super::plan::Plan;
 use super::{Options, Player, play};
 use crate::compute::{Figures, Machine, Number, Slowdown};
+use crate::experts::{Imbalance, Loads};
 use crate::job::Job;
 use crate::messages::Buckets;
 use crate::model::{Model, ModelSpec, Models};
@@ -314,4 +315,62 @@ fn large_steps_are_played_fast() {
     let outcome = run(&case, &Options::default(), Span::from_us(5), Some(Rate::gbyte(300)));
     println!("play: {:?}, {} operations, step {}", clock.elapsed(), outcome.operations, outcome.end.since(Time::ZERO));
     println!("{:?}", outcome.ranks[0]);
+}
+
+#[test]
+fn a_rank_with_more_tokens_holds_up_its_group() {
+    let model = Models::builtin().get("qwen3-30b-a3b").unwrap().model.clone();
+    let sizes = SizesSpec { expert: 8, ..spec(8, 8) }.check(&model).unwrap();
+    let loads = Loads::hot(128, 8, 5, 1.5);
+    let imbalance = Imbalance::new(&[loads], None, false, 1);
+    let of = |imbalance| {
+        let job = Job { imbalance, ..Job::training(&model, &sizes) };
+        let plan = make::plan(&job, &machine(), &Overlap::default());
+        let ranks = Ranks::new(&Order::default(), &sizes).unwrap();
+        Case { model: model.clone(), sizes: sizes.clone(), plan, ranks }
+    };
+    let (even, hot) = (of(None), of(Some(&imbalance)));
+    let (latency, rate) = (Span::from_us(20), None);
+    let (without, with) =
+        (run(&even, &Options::default(), latency, rate), run(&hot, &Options::default(), latency, rate));
+    assert!(without.late.is_empty(), "{:?}", without.late);
+    // All wait for rank 5, which came from the kernels of its experts; it waits for nobody.
+    let longer = with.ranks[5].compute - without.ranks[5].compute;
+    assert_eq!(with.end.since(without.end), longer);
+    assert_eq!(with.ranks[5].straggler, Span::ZERO);
+    for (rank, parts) in with.ranks.iter().enumerate().filter(|(rank, _)| *rank != 5) {
+        // Backward a part of the wait is hidden by gradients by weights.
+        let (waited, less) = (parts.straggler.as_us(), (with.ranks[5].compute - parts.compute).as_us());
+        assert!(waited <= less && waited > 0.95 * less, "{rank}: {waited} {less}");
+    }
+    let all: Span = with.ranks.iter().map(|r| r.straggler).sum();
+    let of_experts = with.late.iter().find(|(late, _)| *late == ("experts", 5)).unwrap().1;
+    assert!(of_experts.as_us() > 0.98 * all.as_us(), "{:?}", with.late);
+    // Each micro batch and layer has a dispatch, a combine, and their gradients.
+    let made: u64 = hot.plan.calls.iter().zip(&with.made).filter(|(c, _)| c.exchange.is_some()).map(|(_, m)| m.0).sum();
+    assert_eq!(made, 4 * 48 * hot.sizes.micros());
+    assert!(hot.plan.calls.iter().zip(&with.made).all(|(_, (n, sum))| *sum == latency * *n));
+}
+
+#[test]
+fn kernels_of_one_half_hide_messages_of_the_other() {
+    let model = Models::builtin().get("qwen3-30b-a3b").unwrap().model.clone();
+    let sizes = SizesSpec { expert: 8, micro_batch: 2, ..spec(8, 32) }.check(&model).unwrap();
+    let of = |two_batches: bool| {
+        let mut job = Job::training(&model, &sizes);
+        job.choices.two_batches = two_batches;
+        let plan = make::plan(&job, &machine(), &Overlap::default());
+        let ranks = Ranks::new(&Order::default(), &sizes).unwrap();
+        Case { model: model.clone(), sizes: sizes.clone(), plan, ranks }
+    };
+    // Messages take less than attention does, which comes between those of a layer.
+    let rate = Some(Rate::gbyte(400));
+    let at = |two| run(&of(two), &Options::default(), Span::ZERO, rate);
+    let (whole, halves) = (at(false), at(true));
+    let exposed = |o: &Outcome| o.ranks[0].exposed.get(&Group::Expert).copied().unwrap_or_default().as_us();
+    assert!(exposed(&whole) > 50_000.0, "{}", exposed(&whole));
+    assert!(exposed(&halves) < 0.15 * exposed(&whole), "{} {}", exposed(&halves), exposed(&whole));
+    assert!(halves.end < whole.end);
+    // Kernels of half as many tokens take more than half as long.
+    assert!(halves.ranks[0].compute > whole.ranks[0].compute);
 }

@@ -3,6 +3,7 @@
 //! What is read here has passed every relation between its sizes, and fits into memory unless the scenario says that it need not.
 
 mod compute;
+mod experts;
 mod memory;
 pub(super) mod model;
 mod placement;
@@ -11,6 +12,7 @@ mod sizes;
 use sim_core::units::Span;
 use sim_topology::{Catalogue, Fabric};
 use sim_workload::compute::{Jitter, Machine, Number, Slowdown};
+use sim_workload::experts::Imbalance;
 use sim_workload::job::{Choices, Job, Mode, Widths};
 use sim_workload::memory::{Budget, Usage};
 use sim_workload::model::Model;
@@ -43,6 +45,10 @@ pub struct Step {
     pub widths: Widths,
     /// Choices of the framework.
     pub choices: Choices,
+    /// How uneven loads of experts are, if they are.
+    pub imbalance: Option<Imbalance>,
+    /// The part of a GPU that kernels of their own take while tokens are under way to experts, in millionths.
+    pub taken: u64,
     /// What runs beside kernels.
     pub overlap: Overlap,
     /// The numbers that products with weights multiply.
@@ -90,7 +96,14 @@ impl Step {
     /// What memory and messages are worked out for.
     #[must_use]
     pub const fn job(&self) -> Job<'_> {
-        Job { model: &self.model, sizes: &self.sizes, widths: self.widths, choices: self.choices, mode: Mode::Training }
+        Job {
+            model: &self.model,
+            sizes: &self.sizes,
+            widths: self.widths,
+            choices: self.choices,
+            mode: Mode::Training,
+            imbalance: self.imbalance.as_ref(),
+        }
     }
 
     /// All ranks with their groups; `None` is impossible, as the order has been checked.
@@ -185,11 +198,14 @@ pub(super) fn step(
     };
     let (placement, gpus) = placement::placement(&asked, fabric, sizes.gpus, out)?;
     placement::leaving(&asked, &placement, &ranks, out);
-    let (widths, choices) = sizes::choices(&asked, &sizes, &model, out);
+    let (widths, mut choices) = sizes::choices(&asked, &sizes, &model, out);
     let slow = compute::slow_ranks(&asked, sizes.gpus, out);
     let jitter = compute::jitter(&asked, seed);
     let compute = compute?;
-    let job = Job { model: &model, sizes: &sizes, widths, choices, mode: Mode::Training };
+    let (kernels, imbalance) = experts::experts(&asked, (&sizes, &model), &compute.device, seed, out)?;
+    experts::lies_evenly(&asked, kernels, (&placement, &ranks), out);
+    choices.kernels = kernels;
+    let job = Job { widths, choices, imbalance: imbalance.as_ref(), ..Job::training(&model, &sizes) };
     let overlap = overlap?;
     sizes::countable(&asked, &job, &overlap, out)?;
     let (budget, usage) = memory::memory(&asked, fabric, catalogue, &spec, &job, out)?;
@@ -202,6 +218,8 @@ pub(super) fn step(
         gpus,
         widths,
         choices,
+        taken: experts::taken(kernels, &compute.device),
+        imbalance,
         overlap,
         number: compute.number,
         machine: compute.machine,

@@ -1,11 +1,12 @@
 //! Sizes of a parallelism and choices of a framework, from the keys that say them.
 
 use sim_core::units::Bytes;
-use sim_workload::experts::{Copies, Payload};
+use sim_workload::experts::{Copies, Kernels, Payload};
 use sim_workload::job::{Choices, Job, Widths};
 use sim_workload::messages::Buckets;
 use sim_workload::model::activations::Recompute;
 use sim_workload::model::{Adapters, Model};
+use sim_workload::nearest::Nearest;
 use sim_workload::parallel::split::Split;
 use sim_workload::parallel::{ContextKind, Order, SizeFault, Sizes, SizesSpec, Zero};
 use sim_workload::pipeline::ScheduleFault;
@@ -210,6 +211,8 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
         accumulate: view.boolean("accumulate"),
         adapters,
         copies: if experts.choice("copies") == Some("rank") { Copies::Rank } else { Copies::Every },
+        kernels: Kernels::Library,
+        two_batches: two_batches(asked, sizes, out),
         dispatch: payload("dispatch"),
         combine: payload("combine"),
     };
@@ -248,6 +251,36 @@ pub(super) fn countable(asked: &Asked<'_>, job: &Job<'_>, overlap: &Overlap, out
         return None;
     }
     Some(())
+}
+
+/// Whether halves of micro batches take turns.
+fn two_batches(asked: &Asked<'_>, sizes: &Sizes, out: &mut Diagnostics) -> bool {
+    const KEY: &[&str] = &["overlap.two_batches"];
+    if !asked.view.table_or_empty("overlap").boolean("two_batches") {
+        return false;
+    }
+    if !sizes.micro_batch.is_multiple_of(2) {
+        let label = format!("micro_batch = {}", sizes.micro_batch);
+        let fault =
+            asked.fault(Code::BadSizes, "`micro_batch % 2 = 0` does not hold, which `two_batches` needs", KEY, label);
+        let near = Nearest::multiple(sizes.micro_batch, 2);
+        out.push(fault.help(format!("near: micro_batch = {near}")));
+        return false;
+    }
+    if sizes.schedule.name() == "dualpipe" {
+        let message = "`two_batches` does not go with the schedule `dualpipe`";
+        let label = "that runs the forward pass of one micro batch beside the backward pass of another already";
+        let fault = asked.fault(Code::BadSizes, message, KEY, label);
+        out.push(fault.help("schedule = \"1f1b\", or two_batches = false"));
+        return false;
+    }
+    if sizes.expert * sizes.expert_tensor * sizes.tensor * sizes.context == 1 {
+        let why = "no message stands between the kernels of a micro batch";
+        let fault = asked.fault(Code::NoEffect, "`overlap.two_batches` has no effect", KEY, why);
+        out.push(fault.help("ep = 2 or more"));
+        return false;
+    }
+    true
 }
 
 /// A fault of sizes at the key that it is about, with the relation and the nearest values that would do.
