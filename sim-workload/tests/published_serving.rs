@@ -182,7 +182,7 @@ fn the_engine_moves_caches_as_the_closed_form_says() {
                 let (src, dst) = (fabric.gpus()[from as usize], fabric.gpus()[8 + to as usize]);
                 let into = if choice == NicChoice::Affine { nic(8 + to) } else { nic(8 + by) };
                 let via = Via::Nics { src: nic(by), dst: into };
-                fabric.route(&RouteRequest::auto(src, dst).via(via)).map(|route| route.links)
+                fabric.route(&RouteRequest::auto(src, dst).via(via)).map(|route| (route.links, Some(nic(by))))
             })
             .unwrap();
         let mut graph = StepGraph::default();
@@ -206,8 +206,10 @@ fn the_engine_moves_caches_as_the_closed_form_says() {
     }
     // Small blocks: the least time of a block holds, on the engine too.
     let slow = Transport { per_block: Span::from_us(5), block: Bytes::kib(64), ..transport };
-    let (engine, closed) = played(8, 8, NicChoice::Affine, slow, None);
-    assert!((engine / closed - 1.0).abs() < 0.02, "{engine} {closed}");
+    for (to, choice) in [(8, NicChoice::Affine), (8, NicChoice::Pinned(3)), (8, NicChoice::Striped), (2, NicChoice::Affine)] {
+        let (engine, closed) = played(8, to, choice, slow, None);
+        assert!((engine / closed - 1.0).abs() < 0.02, "{to} {choice:?}: {engine} {closed}");
+    }
     // Layer by layer: what is left after the prefill is the last layer, or what the transfer takes longer.
     let (bulk, _) = played(8, 8, NicChoice::Affine, transport, None);
     for prefill in [Span::from_us(2000), Span::from_us(500_000)] {

@@ -1,7 +1,8 @@
 //! The messages of a step of an instance, and their time.
 //!
 //! A layer has two all-reduces of N·h·w over t ranks, for N tokens (Megatron's form: one after attention, one after the FFN); a layer
-//! of experts with ranks to itself sends its tokens to experts and back instead of the second. The head gathers the logits of
+//! of experts with ranks to itself sends its tokens to experts and back instead of the second, then gathers over t what each has of the
+//! tokens; shared experts, divided over t, are summed with a reduce-scatter before. The head gathers the logits of
 //! the sequences that get a token; embedding divided over t has one all-reduce more. A pipeline sends N·h·w from stage to stage.
 //! Source of the counts: Megatron-LM and the engines' model code; the rule for the kernel of an all-reduce is that of
 //! `sim_collectives::algorithms::serving`.
@@ -21,6 +22,11 @@ use crate::step::plan::Call;
 pub trait Messages {
     /// The time of a call from its start, with nothing else in its way, to its last end.
     fn time(&self, call: &Call) -> Span;
+
+    /// The time of what a stage sends to the next, stages from 0.
+    fn send(&self, call: &Call, _stage: u64) -> Span {
+        self.time(call)
+    }
 }
 
 /// What sends tokens to experts, in the names of calls.
@@ -73,6 +79,10 @@ impl Instance<'_> {
                 }
                 if shape.tensor > 1 {
                     let bytes = Bytes::new(tokens * hidden * ACTIVATION);
+                    if layer.shared > 0 {
+                        let (name, operation) = ("sum of shared experts", Operation::ReduceScatter);
+                        out.push(Call { name, operation, bytes, group: Group::Tensor });
+                    }
                     let (name, operation) = ("tokens of the tensor group", Operation::AllGather);
                     out.push(Call { name, operation, bytes, group: Group::Tensor });
                 }

@@ -6,100 +6,19 @@
 //! its own, that follow each other through the stages.
 //!
 //! In one pool the end of a prompt's prefill brings the first token. In two pools the cache goes to a decoding instance after (or,
-//! layer by layer, during) the prefill, and the first token comes from the first step there.
+//! layer by layer, during) the prefill, and the first token comes from the first step there. Where it goes is decided when a step begins
+//! that makes layers to be sent, else when all is made: to the instance with most room, first come first served; a prompt for which there
+//! is no room goes whole when there is. Caches that are under way together share links ([`sharing`](super::sharing)).
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use sim_core::units::{Span, Time};
 
+pub use super::deployment::{Deployment, Handover, Limits, Load, Order, Pool};
 use super::requests::Request;
-use super::step::Steps;
+use super::sharing::{Flow, Sharing};
 use super::{Batch, Chunk};
-
-/// Which work comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Steps of whole prompts before steps that decode.
-    PrefillFirst,
-    /// Each step decodes all, and fills up with parts of prompts.
-    #[default]
-    Chunked,
-}
-
-/// What an instance can hold and do at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests in a batch, at least one.
-    pub sequences: u64,
-    /// Tokens of a step, at least one; a whole prompt may exceed it.
-    pub tokens: u64,
-    /// Tokens in the cache.
-    pub cache: u64,
-}
-
-/// Instances that are alike.
-#[derive(Debug)]
-pub struct Pool<'a> {
-    /// Their steps.
-    pub steps: Steps<'a>,
-    /// How many, at least one.
-    pub count: u32,
-    /// Of each.
-    pub limits: Limits,
-    /// Which work comes first.
-    pub order: Order,
-}
-
-/// How the cache goes from one pool to the other.
-pub trait Handover {
-    /// The time that the cache of `tokens` tokens takes when nothing else is sent.
-    fn time(&self, tokens: u64) -> Span;
-    /// Whether layers are sent as soon as they are made.
-    fn by_layer(&self) -> bool;
-}
-
-/// Who serves.
-#[derive(Clone, Copy)]
-pub enum Deployment<'a> {
-    /// One pool does both.
-    Together(&'a Pool<'a>),
-    /// One pool for prompts, one for answers.
-    Apart {
-        /// For prompts.
-        prefill: &'a Pool<'a>,
-        /// For answers.
-        decode: &'a Pool<'a>,
-        /// Between them.
-        handover: &'a dyn Handover,
-    },
-}
-
-impl core::fmt::Debug for Deployment<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Together(_) => "Together",
-            Self::Apart { .. } => "Apart",
-        })
-    }
-}
-
-impl<'a> Deployment<'a> {
-    /// The pools, that for prompts first.
-    pub fn pools(&self) -> impl Iterator<Item = &'a Pool<'a>> {
-        let (first, second) = match *self {
-            Self::Together(pool) => (pool, None),
-            Self::Apart { prefill, decode, .. } => (prefill, Some(decode)),
-        };
-        core::iter::once(first).chain(second)
-    }
-
-    /// All GPUs.
-    #[must_use]
-    pub fn gpus(&self) -> u64 {
-        self.pools().map(|p| u64::from(p.count) * p.steps.instance.shape.gpus()).sum()
-    }
-}
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +79,9 @@ pub enum ServeError {
         /// Tokens of cache.
         room: u64,
     },
+    /// It was stopped from outside.
+    #[error("stopped")]
+    Stopped,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -203,8 +125,6 @@ struct Server {
     sequences: u64,
     /// Since when `reserved` is what it is.
     since: Time,
-    /// When its link to the other pool is free.
-    link: Time,
     did: Did,
 }
 
@@ -212,12 +132,8 @@ struct Server {
 enum Event {
     /// A step of a lane has ended.
     Done(usize, usize),
-    /// A server has sent a cache.
-    Sent(usize, usize),
-    /// A cache has arrived at a server.
-    Landed(usize, usize),
-    /// A request comes.
-    Arrival(usize),
+    /// Something changes among the caches that are under way; of several such words the last counts.
+    Moved(u64),
     /// A lane may start a step.
     Start(usize, usize),
 }
@@ -232,6 +148,20 @@ struct World<'a> {
     number: u64,
     /// Prompts that are done and wait for room where they are decoded, with the server that has them.
     homeless: VecDeque<(usize, usize)>,
+    /// Caches on their way, by request.
+    under_way: BTreeMap<usize, UnderWay>,
+    sharing: Sharing,
+    /// The last word about what is under way.
+    word: u64,
+}
+
+/// A cache on its way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    from: usize,
+    to: usize,
+    /// Parts that have not arrived.
+    parts: u32,
 }
 
 /// Serves `requests` (in order of their arrival).
@@ -239,6 +169,18 @@ struct World<'a> {
 /// # Errors
 /// If a request never fits.
 pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, ServeError> {
+    serve_until(deployment, requests, &|| false)
+}
+
+/// The same, unless `stop` says so on the way.
+///
+/// # Errors
+/// If a request never fits, or it was stopped.
+pub fn serve_until(
+    deployment: &Deployment<'_>,
+    requests: &[Request],
+    stop: &dyn Fn() -> bool,
+) -> Result<Run, ServeError> {
     let (pools, handover): (Vec<_>, _) = match *deployment {
         Deployment::Together(pool) => (vec![pool], None),
         Deployment::Apart { prefill, decode, handover } => (vec![prefill, decode], Some(handover)),
@@ -264,7 +206,6 @@ pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, S
                 load: 0,
                 sequences: 0,
                 since: Time::ZERO,
-                link: Time::ZERO,
                 did: Did::default(),
             });
         }
@@ -286,26 +227,41 @@ pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, S
         events: BinaryHeap::new(),
         number: 0,
         homeless: VecDeque::new(),
+        under_way: BTreeMap::new(),
+        sharing: Sharing::default(),
+        word: 0,
     };
-    for (index, request) in requests.iter().enumerate() {
-        world.push(request.at, Event::Arrival(index));
-    }
-    let mut end = Time::ZERO;
-    while let Some(Reverse((at, _, event))) = world.events.pop() {
-        end = end.max(at);
+    let (mut end, mut coming, mut events) = (Time::ZERO, 0, 0u64);
+    loop {
+        events += 1;
+        if events.is_multiple_of(LOOKS) && stop() {
+            return Err(ServeError::Stopped);
+        }
+        // Of what comes at one instant requests are first.
+        let next = world.events.peek().map(|Reverse((at, ..))| *at);
+        if let Some(request) = requests.get(coming).filter(|request| next.is_none_or(|at| request.at <= at)) {
+            end = end.max(request.at);
+            world.arrive(coming, request.at);
+            coming += 1;
+            continue;
+        }
+        let Some(Reverse((at, _, event))) = world.events.pop() else { break };
         match event {
-            Event::Arrival(request) => world.arrive(request, at),
+            Event::Moved(word) if word != world.word => continue,
+            Event::Moved(_) => world.moved(at),
             Event::Start(server, lane) => world.start(server, lane, at),
             Event::Done(server, lane) => world.done(server, lane, at),
-            Event::Sent(server, request) => world.sent(server, request, at),
-            Event::Landed(server, request) => world.land(server, request, at),
         }
+        end = end.max(at);
     }
     for server in 0..world.servers.len() {
         world.reserve(server, 0, 0, end);
     }
     Ok(Run { served: world.served, did: world.servers.into_iter().map(|s| s.did).collect(), end })
 }
+
+/// Events from one look at the outside to the next.
+const LOOKS: u64 = 256;
 
 impl World<'_> {
     fn push(&mut self, at: Time, event: Event) {
@@ -407,6 +363,9 @@ impl World<'_> {
         }
         s.did.busy += Span::from_ps(work.as_ps() / stages.len().max(1) as u64);
         self.push(when, Event::Done(server, lane));
+        if self.handover.is_some_and(Handover::by_layer) && self.servers[server].pool == 0 {
+            self.send_layers(server, lane, (at, when));
+        }
     }
 
     /// Lets waiting requests in while there is room.
@@ -475,7 +434,14 @@ impl World<'_> {
             self.leave(server, request, at);
         }
         leaving.sort_unstable();
-        self.homeless.extend(leaving.into_iter().map(|request| (request, server)));
+        // What has been sent on so far has its last layers under way.
+        for request in leaving {
+            if self.under_way.contains_key(&request) {
+                self.arrived(request, at);
+            } else {
+                self.homeless.push_back((request, server));
+            }
+        }
         self.house(at);
         self.wake(server, at);
     }
@@ -489,40 +455,104 @@ impl World<'_> {
         s.sequences = s.sequences.saturating_sub(1);
     }
 
+    /// Gives a request room where it is decoded, if there is any.
+    fn settle(&mut self, request: usize, from: usize, at: Time) -> bool {
+        let limits = self.pools[1].limits;
+        let need = self.need(1, request);
+        let fits =
+            |s: &&(usize, &Server)| s.1.reserved + need <= limits.cache && s.1.sequences < limits.sequences.max(1);
+        let all = self.servers.iter().enumerate().filter(|(_, s)| s.pool == 1);
+        let Some((to, _)) = all.filter(|s| fits(&s)).min_by_key(|(_, s)| (s.reserved, s.sequences)) else {
+            return false;
+        };
+        self.reserve(to, need, 0, at);
+        self.servers[to].sequences += 1;
+        self.servers[to].load += need;
+        self.under_way.insert(request, UnderWay { from, to, parts: 0 });
+        true
+    }
+
     /// Sends caches on to where there is room, first come first served.
     fn house(&mut self, at: Time) {
-        let Some(handover) = self.handover else { return };
+        let mut sends = false;
         while let Some(&(request, from)) = self.homeless.front() {
-            let limits = self.pools[1].limits;
-            let need = self.need(1, request);
-            let fits =
-                |s: &&(usize, &Server)| s.1.reserved + need <= limits.cache && s.1.sequences < limits.sequences.max(1);
-            let all = self.servers.iter().enumerate().filter(|(_, s)| s.pool == 1);
-            let Some((to, _)) = all.filter(|s| fits(&s)).min_by_key(|(_, s)| (s.reserved, s.sequences)) else { return };
+            if !self.settle(request, from, at) {
+                break;
+            }
             self.homeless.pop_front();
-            self.reserve(to, need, 0, at);
-            self.servers[to].sequences += 1;
-            self.servers[to].load += need;
-            let whole = handover.time(self.requests[request].prompt);
-            let served = &self.served[request];
-            let exposed = if handover.by_layer() {
-                let layers = self.pools[0].steps.instance.model.layers;
-                super::cache_transfer::exposed(whole, served.filled.since(served.begun), layers)
-            } else {
-                whole
-            };
-            let when = self.servers[from].link.max(at) + exposed;
-            self.servers[from].link = when;
-            self.push(when, Event::Landed(to, request));
-            self.push(when, Event::Sent(from, request));
-            self.served[request].landed = when;
+            self.send(request, self.requests[request].prompt, None, at);
+            sends = true;
+        }
+        if sends {
+            self.share();
         }
     }
 
-    /// A cache has been sent: its room is free.
-    fn sent(&mut self, server: usize, request: usize, at: Time) {
-        self.leave(server, request, at);
-        self.wake(server, at);
+    /// Sends the layers that a step from one instant to another makes of prompts that have room where they are decoded, or get it now.
+    fn send_layers(&mut self, server: usize, lane: usize, (at, end): (Time, Time)) {
+        let layers = self.pools[0].steps.instance.model.layers;
+        let first = at + Span::from_ps(end.since(at).as_ps() / layers.max(1));
+        for (sequence, new) in self.servers[server].lanes[lane].step.clone() {
+            let request = sequence.index;
+            if !self.under_way.contains_key(&request) {
+                // Prompts that are done have waited for longer.
+                if !self.homeless.is_empty() || !self.settle(request, server, at) {
+                    continue;
+                }
+                if sequence.filled > 0 {
+                    self.send(request, sequence.filled, None, at);
+                }
+            }
+            self.send(request, new, Some((first, end, layers)), at);
+        }
+        self.share();
+    }
+
+    /// Sends the cache of so many tokens of a request to where it is decoded.
+    fn send(&mut self, request: usize, tokens: u64, made: Option<(Time, Time, u64)>, at: Time) {
+        let (Some(handover), Some(way)) = (self.handover, self.under_way.get_mut(&request)) else { return };
+        way.parts += 1;
+        let number = |server: usize| u32::try_from(server).unwrap_or(u32::MAX);
+        let (from, to) = (number(way.from), number(way.to) - self.pools[0].count.max(1));
+        let whole = self.requests[request].prompt.max(1);
+        // What is agreed on once is spread over the parts.
+        let alone = u128::from(handover.time(from, to, whole).as_ps()) * u128::from(tokens) / u128::from(whole);
+        let alone = Span::from_ps(u64::try_from(alone).unwrap_or(u64::MAX));
+        self.go_on(at);
+        self.sharing.add(&Flow { request, tokens, alone, loads: handover.loads(from, to), made });
+    }
+
+    /// Takes what is under way on to an instant.
+    fn go_on(&mut self, at: Time) {
+        for request in self.sharing.go_to(at) {
+            if let Some(way) = self.under_way.get_mut(&request) {
+                way.parts -= 1;
+                self.arrived(request, at);
+            }
+        }
+    }
+
+    /// If all of a prompt is made and has arrived, it is decoded from now on, and its room where it was made is free.
+    fn arrived(&mut self, request: usize, at: Time) {
+        let whole = |way: &UnderWay| way.parts == 0 && self.served[request].filled > Time::ZERO;
+        let Some(UnderWay { from, to, .. }) = self.under_way.get(&request).copied().filter(whole) else { return };
+        self.under_way.remove(&request);
+        self.served[request].landed = at;
+        self.land(to, request, at);
+        self.leave(from, request, at);
+        self.wake(from, at);
+    }
+
+    fn moved(&mut self, at: Time) {
+        self.go_on(at);
+        self.share();
+    }
+
+    fn share(&mut self) {
+        self.word += 1;
+        if let Some(next) = self.sharing.share() {
+            self.push(next, Event::Moved(self.word));
+        }
     }
 
     fn land(&mut self, server: usize, request: usize, at: Time) {
