@@ -206,7 +206,9 @@ fn the_engine_moves_caches_as_the_closed_form_says() {
     }
     // Small blocks: the least time of a block holds, on the engine too.
     let slow = Transport { per_block: Span::from_us(5), block: Bytes::kib(64), ..transport };
-    for (to, choice) in [(8, NicChoice::Affine), (8, NicChoice::Pinned(3)), (8, NicChoice::Striped), (2, NicChoice::Affine)] {
+    for (to, choice) in
+        [(8, NicChoice::Affine), (8, NicChoice::Pinned(3)), (8, NicChoice::Striped), (2, NicChoice::Affine)]
+    {
         let (engine, closed) = played(8, to, choice, slow, None);
         assert!((engine / closed - 1.0).abs() < 0.02, "{to} {choice:?}: {engine} {closed}");
     }

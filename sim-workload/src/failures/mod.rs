@@ -123,7 +123,6 @@ impl LongRun {
     pub fn failures(&self, seconds: f64) -> f64 {
         seconds / self.between
     }
-
 }
 
 #[cfg(test)]

@@ -49,9 +49,10 @@ pub struct Load {
     pub ps_per_token: f64,
 }
 
-/// How the cache goes from one pool to the other. Instances are numbered in their pools.
+/// How the cache goes from one pool to the other. Ranks that have requests of their own together are a *holder*: an instance of d-fold
+/// data parallelism has d, which are numbered instance by instance in each pool.
 pub trait Handover {
-    /// The time that the cache of `tokens` tokens takes from an instance that made it to one that decodes when nothing else is sent.
+    /// The time that the cache of `tokens` tokens takes from a holder that made it to one that decodes when nothing else is sent.
     fn time(&self, from: u32, to: u32, tokens: u64) -> Span;
     /// What it takes of each link on that way, which caches share.
     fn loads(&self, from: u32, to: u32) -> Rc<[Load]>;

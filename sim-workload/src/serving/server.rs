@@ -512,8 +512,12 @@ impl World<'_> {
     fn send(&mut self, request: usize, tokens: u64, made: Option<(Time, Time, u64)>, at: Time) {
         let (Some(handover), Some(way)) = (self.handover, self.under_way.get_mut(&request)) else { return };
         way.parts += 1;
-        let number = |server: usize| u32::try_from(server).unwrap_or(u32::MAX);
-        let (from, to) = (number(way.from), number(way.to) - self.pools[0].count.max(1));
+        // Requests go to the ranks that hold them in turn.
+        let holder = |pool: usize, server: usize| {
+            let data = self.pools[pool].steps.instance.shape.data;
+            u32::try_from(server as u64 * data + request as u64 % data).unwrap_or(u32::MAX)
+        };
+        let (from, to) = (holder(0, way.from), holder(1, way.to - self.pools[0].count.max(1) as usize));
         let whole = self.requests[request].prompt.max(1);
         // What is agreed on once is spread over the parts.
         let alone = u128::from(handover.time(from, to, whole).as_ps()) * u128::from(tokens) / u128::from(whole);

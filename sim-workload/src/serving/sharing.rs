@@ -142,7 +142,8 @@ impl Sharing {
             }
             level += step.max(0.0);
             // What all that are not fixed take more.
-            let mut seen: Vec<usize> = self.flows.iter().filter(|f| !f.fixed).flat_map(|f| f.takes.iter().map(|t| t.0)).collect();
+            let mut seen: Vec<usize> =
+                self.flows.iter().filter(|f| !f.fixed).flat_map(|f| f.takes.iter().map(|t| t.0)).collect();
             seen.sort_unstable();
             seen.dedup();
             for link in seen {

@@ -151,11 +151,14 @@ fn two_halves_in_turn_hide_what_is_shorter_but_at_one_end() {
         let both = Instance { two_batches: true, ..plain.clone() };
         let batch = Batch::decode(8 * 64, 1000);
         let share = batch.share(8);
-        let kernels = |layer: crate::model::LayerKind| plain.time_of(&plain.layer_kernels(layer, None, &share.half()), plain.launch);
+        let kernels = |layer: crate::model::LayerKind| {
+            plain.time_of(&plain.layer_kernels(layer, None, &share.half()), plain.launch)
+        };
         let (experts, dense) = (kernels(crate::model::LayerKind::Experts), kernels(crate::model::LayerKind::Dense));
         let sent: Span =
             plain.layer_calls(crate::model::LayerKind::Experts, &share.half()).iter().map(|c| messages.time(c)).sum();
-        let ends = plain.time_of(&plain.first_kernels(&share), plain.launch) + plain.time_of(&plain.last_kernels(&share), plain.launch);
+        let ends = plain.time_of(&plain.first_kernels(&share), plain.launch)
+            + plain.time_of(&plain.last_kernels(&share), plain.launch);
         let expected = experts.max(sent) * (2 * 58) + dense * (2 * 3) + experts.min(sent) + ends;
         assert_eq!(Steps::new(&both, &messages).time(&batch).total(), expected, "{us}");
     }
@@ -501,12 +504,9 @@ fn the_queue_of_a_nic_is_one_for_all_that_is_posted_to_it() {
         (ends.fold(0.0, f64::max), transport.time(&cache, choice).as_us())
     };
     let own = last(8, NicChoice::Affine, None).0;
-    for (choice, factor) in [
-        (NicChoice::Affine, 1.0),
-        (NicChoice::Striped, 1.0),
-        (NicChoice::RoundRobin, 1.0),
-        (NicChoice::Pinned(3), 8.0),
-    ] {
+    for (choice, factor) in
+        [(NicChoice::Affine, 1.0), (NicChoice::Striped, 1.0), (NicChoice::RoundRobin, 1.0), (NicChoice::Pinned(3), 8.0)]
+    {
         let (engine, closed) = last(8, choice, None);
         assert!((engine / own / factor - 1.0).abs() < 1e-3, "{choice:?}: {engine} {own}");
         assert!((engine / closed - 1.0).abs() < 1e-3, "{choice:?}: {engine} {closed}");
