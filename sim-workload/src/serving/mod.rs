@@ -3,7 +3,7 @@
 //! * [`shape`]: one copy of a model over GPUs.
 //! * [`batch`]: what is worked on in one step.
 //! * [`kernels`]: the kernels of a step, prefill and decode; what an instance holds.
-//! * [`messages`]: the messages of a step, and their time by closed forms; [`played`]: by the engine, over a fabric.
+//! * [`messages`]: the messages of a step; [`played`]: their time, by the engine over a fabric.
 //! * [`step`]: the time of a step.
 //! * [`requests`]: when requests come, and how long they are. [`deployment`]: who serves them; [`server`]: continuous batching, prefill and decode in
 //!   one pool or in two.

@@ -1,14 +1,18 @@
 //! Steps, requests and caches against closed forms and figures that follow from them.
 
+#[path = "../../tests/serving_common/closed.rs"]
+mod closed;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use proptest::prelude::*;
 use sim_core::units::{Bytes, Rate, Span, Time};
 
+use closed::{Choice, Closed, Link, Reach};
+
 use super::cache_transfer::{NicChoice, Side, Transport, pieces};
 use super::goodput::{Goal, find};
-use super::messages::{Choice, Closed, Link, Reach};
 use super::report::{Report, Slo};
 use super::requests::{Arrivals, Demand, Lengths};
 use super::server::{Deployment, Handover, Limits, Load, Order, Pool, serve};
