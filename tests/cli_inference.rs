@@ -162,7 +162,9 @@ fn steps_go_into_a_table() {
 
 /// The warnings of a scenario.
 fn warned(text: &str) -> String {
-    let ran = run(text, &[]);
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.toml"), text).unwrap();
+    let ran = fabricsim_in(dir.path(), &["run", "s.toml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     ran.err
 }
@@ -182,7 +184,6 @@ fn the_queue_of_a_nic_bounds_all_that_is_posted_to_it() {
         ("qps = 4\n", 1.0),
         ("qps = 4\nnics = \"pinned\"\nrequests = 2\n", 16.0),
         ("nics = \"striped\"\n", 1.0),
-        ("prefill = \"10 ms\"\n", 1.0),
         // Receivers have no queue.
         ("decode_tp = 2\n", 1.0),
     ] {
@@ -205,14 +206,14 @@ fn the_queue_of_a_nic_bounds_all_that_is_posted_to_it() {
 
 /// Instances for prompts and for answers, requests one after the other or at once.
 fn apart(first: &str, decode: &str) -> Value {
-    let keys = format!("prompt = 4000\noutput = 2\n{first}\n[workload.decode]\nby_layer = false\n{decode}\n");
+    let keys = format!("prompt = 4000\noutput = 200\n{first}\n[workload.decode]\nby_layer = false\n{decode}\n");
     results(&inference(&keys))["inference"][0]["served"].clone()
 }
 
 #[test]
 fn caches_take_as_long_as_their_way() {
-    // One sender in node 0; decoders on the other half of its node, and two on node 1: requests far apart go to each in turn, as the one
-    // before has left.
+    // One sender in node 0; decoders on the other half of its node, and two on node 1: each gets one of three prompts, which are made one
+    // after the other.
     let at_once = "arrivals = \"at-once\"\nprecision = \"fp8\"\n";
     let near = apart(&format!("{at_once}tp = 4\nrequests = 1"), "tp = 4");
     let all = apart(
@@ -251,7 +252,7 @@ fn stages_send_with_all_their_ranks() {
     // Two stages of eight ranks, whose nodes have a NIC each: eight messages share it.
     let time = |nics: u32| {
         let text = inference("tp = 8\npp = 2\nprompt = 8192\n")
-            .replace("nodes = 2\n", &format!("nodes = 2\n[node]\nnics = {nics}\n"));
+            .replace("nodes = 2\n", &format!("nodes = 2\nnics = \"{nics}x400Gb/s\"\n"));
         let all = results(&text);
         number(&all, "inference.0.pools.0.steps.0.messages_us")
     };
@@ -282,8 +283,8 @@ fn keys_without_effect_are_warned_of() {
     let said = warned(&inference("tp = 8\nrequests = 3\noutput = 3\n"));
     assert!(!said.contains("no effect"), "{said}");
     // Heads are divided by the same rule on their way as in instances.
-    run_fails(&kv.replace("tp = 4\nto = 4", "tp = 3\nto = 4"), &["heads % tp = 0", "near: tp = 1, 2 or 4"]);
-    run_fails(&kv.replace("to = 4", "to = 4\ndecode_tp = 3"), &["heads % tp = 0", "near: decode_tp = 1, 2 or 4"]);
+    run_fails(&kv.replace("tp = 4\nto = 4", "tp = 3\nto = 4"), &["heads % tp = 0", "near: tp = 1, 2, 4 or 8"]);
+    run_fails(&kv.replace("to = 4", "to = 4\ndecode_tp = 3"), &["heads % tp = 0", "near: decode_tp = 1, 2, 4 or 8"]);
 }
 
 #[test]
@@ -303,16 +304,19 @@ fn limits_of_batches_are_of_each_rank_with_requests_of_its_own() {
 fn long_runs_say_what_they_lose() {
     let text = "system = \"hgx-h100\"\n[[workload]]\nkind = \"failures\"\n";
     // An interval is played as it is asked for.
-    let short = results(&format!("{text}gpus = 16384\npause = \"1 ms\"\ninterval = \"100 us\"\ndays = 0.05\n"));
+    let short = results(&format!("{text}gpus = 16384\npause = \"1 ms\"\ninterval = \"100 us\"\ndays = 0.5\n"));
     let run = &short["long_runs"][0];
     let (closed, played) = (number(run, "effective"), number(run, "effective_played"));
     assert!((closed - 0.0861).abs() < 0.01 && (played - closed).abs() < 0.01, "{run}");
-    run_fails(&format!("{text}pause = \"1 ms\"\ninterval = \"0 s\"\n"), &["E012", "an interval of no work"]);
+    run_fails(&format!("{text}pause = \"1 ms\"\ninterval = \"0 s\"\n"), &["E016", "an interval of no work"]);
     run_fails(&format!("{text}pause = \"0 s\"\n"), &["cost nothing", "interval = "]);
     let endless =
         format!("{text}gpus = 16777216\ngpu_hours = 1\ndays = 100000\npause = \"1 us\"\nrestart = \"1 us\"\n");
-    run_fails(&endless, &["failures and checkpoints in 100000 days", "a failure every"]);
-    run_fails(&format!("{text}pause = \"1 us\"\ninterval = \"1 us\"\n"), &["a checkpoint every", "longer `interval`"]);
+    run_fails(&endless, &["checkpoints and failures are more than can be played", "a failure every 214.58"]);
+    run_fails(
+        &format!("{text}pause = \"1 us\"\ninterval = \"1 us\"\n"),
+        &["a checkpoint every 1 ", "longer `interval`"],
+    );
 }
 
 #[test]
@@ -327,9 +331,9 @@ fn designs_seeds_and_sweeps_compare_what_inference_and_long_runs_come_to() {
     let seeds = go(failing, &["run", "s.toml", "--quiet", "--seeds", "3", "--format", "json"]).json();
     let measure = &seeds["results"]["seeds"]["measures"][0];
     assert!(measure["name"].as_str().unwrap().starts_with("lost of 10 days"), "{seeds}");
-    // About a fifth of ten days.
+    // A tenth: 4 % of the time for checkpoints, 5 % for restarts, the rest is lost work.
     let lost = number(measure, "p50_us") / 864e9;
-    assert!(lost > 0.1 && lost < 0.4, "{measure}");
+    assert!(lost > 0.05 && lost < 0.25, "{measure}");
     let designs = inference("tp = 8\n")
         + "[[design]]\nname = \"a\"\n[[design]]\nname = \"b\"\nworkload = [{ efficiency = 0.5 }]\n";
     let designs =
@@ -346,10 +350,12 @@ fn designs_seeds_and_sweeps_compare_what_inference_and_long_runs_come_to() {
         ),
         (failing.to_owned(), "effective,effective_played,interval_s,failures"),
     ] {
+        let file = format!("{}.csv", expected.len());
         let base = base.replace("[[workload]]", "[[base.workload]]");
         let text = format!("[base]\n{base}\n[[axis]]\nkey = \"seed\"\nvalues = [1, 2]\n");
-        let ran = go(&text, &["sweep", "s.toml", "--quiet"]);
-        assert!(ran.out.contains(expected), "{expected}: {ran:?}");
+        let ran = go(&text, &["sweep", "s.toml", "--quiet", "--out", &file]);
+        let rows = fs::read_to_string(dir.path().join(&file)).unwrap_or_default();
+        assert!(ran.code == 0 && rows.contains(expected) && rows.lines().count() == 3, "{expected}: {rows} {ran:?}");
     }
 }
 
@@ -357,14 +363,15 @@ fn designs_seeds_and_sweeps_compare_what_inference_and_long_runs_come_to() {
 fn rents_of_the_catalogue_are_prices() {
     let all = results(&inference("tp = 8\nrequests = 5\noutput = 20\nprecision = \"fp8\"\n"));
     let one = &all["inference"][0];
-    assert_eq!((number(one, "price.min_usd_per_hour"), number(one, "price.max_usd_per_hour")), (1.99, 5.0));
+    let price = |key: &str| format!("{:.2}", number(one, &format!("price.{key}")));
+    assert_eq!((price("min_usd_per_hour"), price("max_usd_per_hour")), ("1.99".to_owned(), "5.00".to_owned()));
     let each = number(one, "served.output_tokens_per_s_per_gpu") * 3600.0 / 1e6;
     assert!((number(one, "served.output_mtokens_per_usd") / (each / 3.495) - 1.0).abs() < 1e-6, "{one}");
     assert!((number(one, "served.output_mtokens_per_usd_range.1") / (each / 1.99) - 1.0).abs() < 1e-6, "{one}");
     assert!(number(one, "pools.0.steps.1.mtokens_per_usd") > 0.0);
     let own = results(&inference("tp = 8\nusd_per_gpu_hour = 2.0\n"));
     assert_eq!(own["inference"][0]["price"]["source"], "usd_per_gpu_hour");
-    let none = results(&inference("tp = 8\n").replace("hgx-h100", "hgx-h800"));
+    let none = results(&inference("tp = 8\ngpu = \"h100-sxm\"\n").replace("hgx-h100", "hgx-h800"));
     assert!(none["inference"][0].get("price").is_none());
 }
 

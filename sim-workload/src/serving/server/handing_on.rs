@@ -2,7 +2,6 @@
 
 use sim_core::units::{Span, Time};
 
-use super::super::deployment::Handover;
 use super::super::sharing::Flow;
 use super::{Event, Sequence, Server, World};
 
