@@ -22,6 +22,9 @@ use crate::step::plan::Call;
 /// Sizes that are played: this many between a power of two and the next. Between two of them times are a straight line.
 const STEPS: u64 = 4;
 
+/// Senders and their receivers.
+pub type Pairs = Vec<(DeviceId, DeviceId)>;
+
 /// Calls of each group alone on the network, played once for each size of a grid and kept.
 ///
 /// A step of an instance is a chain: no two of its calls are under way at once, so that each may be played alone. Instances
@@ -35,7 +38,7 @@ pub struct Played<'a> {
     /// In steps that decode, and in those with prompts.
     dispatch: [Option<sim_collectives::algorithms::Name>; 2],
     /// Who sends to whom from each stage to the next.
-    stages: Option<(&'a Fabric, Vec<Vec<(DeviceId, DeviceId)>>)>,
+    stages: Option<(&'a Fabric, Vec<Pairs>)>,
     limits: Limits,
     known: RefCell<BTreeMap<(Call, u64, u64), Span>>,
     fault: RefCell<Option<String>>,
@@ -62,7 +65,7 @@ impl<'a> Played<'a> {
 
     /// From each stage of a pipeline to the next: who sends to whom, all at the same time.
     #[must_use]
-    pub fn stages(mut self, fabric: &'a Fabric, pairs: Vec<Vec<(DeviceId, DeviceId)>>) -> Self {
+    pub fn stages(mut self, fabric: &'a Fabric, pairs: Vec<Pairs>) -> Self {
         self.stages = Some((fabric, pairs));
         self
     }

@@ -16,11 +16,11 @@ const ACTIVATION: u64 = 2;
 
 /// A link of closed forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     /// From the start of a call to the end of its first byte's way: kernel, barrier, wire.
-    pub latency: Span,
+    pub(crate) latency: Span,
     /// Bytes per time, one direction, of a GPU.
-    pub rate: Rate,
+    pub(crate) rate: Rate,
 }
 
 impl Link {
@@ -31,20 +31,20 @@ impl Link {
 
 /// How a group reaches its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub(crate) struct Reach {
     /// Members.
-    pub ranks: u64,
+    pub(crate) ranks: u64,
     /// Members in a scale-up domain.
-    pub together: u64,
+    pub(crate) together: u64,
     /// Inside a domain.
-    pub inside: Link,
+    pub(crate) inside: Link,
     /// From one to another.
-    pub outside: Link,
+    pub(crate) outside: Link,
 }
 
 /// Which all-reduce is taken inside a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Choice {
+pub(crate) enum Choice {
     /// The rule of vLLM; what it leaves to NCCL is a ring.
     #[default]
     Vllm,
@@ -63,11 +63,11 @@ pub enum Choice {
 /// One shot `α + (n − 1)·S/β`; two shots `2α + 2·S·(n − 1)/n/β`; ring `2(n − 1)·α + 2·S·(n − 1)/n/β`. Over domains an all-reduce is a
 /// reduce-scatter inside, a ring of each place over domains, and an all-gather inside.
 #[derive(Clone, Debug, Default)]
-pub struct Closed {
+pub(crate) struct Closed {
     /// By group; calls of groups that are not there take no time.
-    pub reach: BTreeMap<Group, Reach>,
+    pub(crate) reach: BTreeMap<Group, Reach>,
     /// Which all-reduce.
-    pub choice: Choice,
+    pub(crate) choice: Choice,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
