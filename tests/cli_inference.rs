@@ -312,7 +312,7 @@ fn long_runs_say_what_they_lose() {
     run_fails(&format!("{text}pause = \"0 s\"\n"), &["cost nothing", "interval = "]);
     let endless =
         format!("{text}gpus = 16777216\ngpu_hours = 1\ndays = 100000\npause = \"1 us\"\nrestart = \"1 us\"\n");
-    run_fails(&endless, &["checkpoints and failures are more than can be played", "a failure every 214.58"]);
+    run_fails(&endless, &["checkpoints and failures are more than can be played", "a failure every 214.6"]);
     run_fails(
         &format!("{text}pause = \"1 us\"\ninterval = \"1 us\"\n"),
         &["a checkpoint every 1 ", "longer `interval`"],
