@@ -69,7 +69,8 @@ pub(crate) use varied::{Key, Varied};
 pub(crate) use workload::nics_between;
 pub(crate) use workload::reduction;
 pub use workload::{
-    Collective, Failures, Inference, Moves, PoolSpec, SlowRank, Step, Traffic, Transfer, Transfers, Uneven, Workload,
+    Collective, Failures, GpuPrice, Inference, Moves, PoolSpec, SlowRank, Step, Traffic, Transfer, Transfers, Uneven,
+    Workload,
 };
 
 /// A scenario: which cluster, which software, which work.

@@ -7,12 +7,14 @@
 
 mod best;
 mod bottleneck;
+mod caches;
 mod causes;
 mod check;
 mod classes;
 mod congested;
 mod error;
 mod explain;
+mod failures;
 pub(crate) mod healthy;
 mod idle;
 mod inference;
@@ -198,10 +200,7 @@ impl Loaded {
                     step::play(&mut world, first, with, &mut sum)?
                 }
                 Workload::Inference(one) => inference::play(&mut world, one, &mut sum)?,
-                Workload::Failures(one) => {
-                    inference::fail(&mut world, one, &mut sum);
-                    true
-                }
+                Workload::Failures(one) => failures::play(&world, one, &mut sum),
             };
             if !go_on {
                 break;

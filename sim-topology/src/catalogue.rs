@@ -147,6 +147,12 @@ impl Catalogue {
         self.gpus.get(name)
     }
 
+    /// The rent of the GPU called `gpu`, if it is known.
+    #[must_use]
+    pub fn rental_of(&self, gpu: &str) -> Option<&Row<Rental>> {
+        self.rentals.rows().find(|row| row.gpu == gpu)
+    }
+
     /// The NIC called `name`.
     ///
     /// # Errors

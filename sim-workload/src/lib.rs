@@ -18,6 +18,10 @@
 //!
 //! Formulas, units and sources: `docs/workloads.md`.
 
+// Closed forms that unit tests share with others name this crate as these do.
+#[cfg(test)]
+extern crate self as sim_workload;
+
 pub mod closed;
 pub mod compute;
 pub mod experts;

@@ -1,8 +1,12 @@
 //! Published times of prefills, transfers of caches and serving, beside what the models say. `docs/inference.md` has the tables.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
 
 use serde::Deserialize;
+use sim_collectives::experts::Experts;
 use sim_collectives::step_graph::{Node, StepGraph, Work};
 use sim_collectives::{Machine as Communicator, Software};
 use sim_core::engine::Limits;
@@ -13,7 +17,7 @@ use sim_workload::experts::Payload;
 use sim_workload::model::Models;
 use sim_workload::parallel::Group;
 use sim_workload::serving::cache_transfer::{NicChoice, Side, Transport, exposed, pieces};
-use sim_workload::serving::messages::{Choice, Closed, Link, Messages, Reach};
+use sim_workload::serving::messages::Messages;
 use sim_workload::serving::played::Played;
 use sim_workload::serving::report::Report;
 use sim_workload::serving::requests::{Arrivals, Demand, Lengths};
@@ -182,7 +186,7 @@ fn the_engine_moves_caches_as_the_closed_form_says() {
                 let (src, dst) = (fabric.gpus()[from as usize], fabric.gpus()[8 + to as usize]);
                 let into = if choice == NicChoice::Affine { nic(8 + to) } else { nic(8 + by) };
                 let via = Via::Nics { src: nic(by), dst: into };
-                fabric.route(&RouteRequest::auto(src, dst).via(via)).map(|route| route.links)
+                fabric.route(&RouteRequest::auto(src, dst).via(via)).map(|route| (route.links, Some(nic(by))))
             })
             .unwrap();
         let mut graph = StepGraph::default();
@@ -204,10 +208,17 @@ fn the_engine_moves_caches_as_the_closed_form_says() {
         println!("{from} to {to}, {choice:?}: engine {engine:.0} µs, closed form {closed:.0} µs");
         assert!(ratio > 0.999 && ratio < 1.12, "{from} {to} {choice:?}: {engine} {closed}");
     }
-    // Small blocks: the least time of a block holds, on the engine too.
+    // Small blocks: the least time of a block holds for all that is posted to a NIC, on the engine too.
     let slow = Transport { per_block: Span::from_us(5), block: Bytes::kib(64), ..transport };
-    let (engine, closed) = played(8, 8, NicChoice::Affine, slow, None);
-    assert!((engine / closed - 1.0).abs() < 0.02, "{engine} {closed}");
+    for (to, choice) in [(8, NicChoice::Affine), (8, NicChoice::Pinned(3)), (2, NicChoice::Affine)] {
+        let (engine, closed) = played(8, to, choice, slow, None);
+        assert!((engine / closed - 1.0).abs() < 0.02, "{to} {choice:?}: {engine} {closed}");
+    }
+    // Stripes are posted piece by piece, so the last GPU's are sent alone, and eight queues take more than its own link carries.
+    let (engine, closed) = played(8, 8, NicChoice::Striped, slow, None);
+    let alone = 20_000.0 * 327_680.0 / 8.0 / 57.6e3;
+    let expected = closed * 7.0 / 8.0 + alone;
+    assert!((engine / expected - 1.0).abs() < 0.02, "{engine} {expected}");
     // Layer by layer: what is left after the prefill is the last layer, or what the transfer takes longer.
     let (bulk, _) = played(8, 8, NicChoice::Affine, transport, None);
     for prefill in [Span::from_us(2000), Span::from_us(500_000)] {
@@ -271,13 +282,14 @@ fn a_prefill_over_four_gpus() {
     assert!(peers < measured && measured < through);
 }
 
-/// Closed forms of one NVLink domain.
-fn domain(ranks: u64, gbps: f64) -> Closed {
-    let link = Link { latency: Span::from_us(4), rate: Rate::from_gbyte_f64(gbps * 0.8) };
-    let reach = Reach { ranks, together: ranks, inside: link, outside: link };
-    Closed { reach: BTreeMap::from([(Group::Tensor, reach), (Group::Expert, reach)]), choice: Choice::TensorRtLlm }
+/// A row as it is published: model and numbers, GPUs, tokens in and out.
+fn described(r: &Row) -> (String, String, String) {
+    let (input, output) = (r.input_len.unwrap(), r.output_len.unwrap());
+    let what = format!("{} {}", r.model.as_deref().unwrap(), r.precision.as_deref().unwrap());
+    (what, format!("{} {}", r.gpu.as_deref().unwrap(), r.parallelism.as_deref().unwrap()), format!("{input}/{output}"))
 }
 
+/// Tokens of answers a second and GPU, with every call played over the system's fabric, as `kind = "inference"` plays them.
 fn throughput(r: &Row) -> f64 {
     let name = match r.model.as_deref().unwrap() {
         "llama3.3-70b" => "llama3-70b",
@@ -285,34 +297,44 @@ fn throughput(r: &Row) -> f64 {
         other => other,
     };
     let model = &Models::builtin().get(name).unwrap().model;
-    let (gpu, memory, gib, link) = match r.gpu.as_deref().unwrap() {
-        "H100" => ("h100-sxm", 3350, 80, 450.0),
-        "H200" => ("h200-sxm", 4800, 141, 450.0),
-        "B200" => ("b200-sxm", 8000, 180, 900.0),
-        "GB200" => ("gb200", 8000, 186, 900.0),
+    let system = match r.gpu.as_deref().unwrap() {
+        "H100" => "hgx-h100",
+        "H200" => "hgx-h200",
+        "B200" => "hgx-b200",
+        "GB200" => "nvl72-gb200",
         other => panic!("{other}"),
     };
-    let (kind, ranks) = r
-        .parallelism
-        .as_deref()
-        .unwrap()
-        .split_at(if r.parallelism.as_deref().unwrap().starts_with("TP") { 2 } else { 3 });
-    let ranks: u64 = ranks.parse().unwrap();
-    let spec = if kind == "TP" {
-        ShapeSpec { tensor: ranks, ..ShapeSpec::default() }
-    } else {
-        ShapeSpec { data: ranks, ..ShapeSpec::default() }
+    let fabric = fabric(system, 1);
+    let gpu = Catalogue::builtin().gpu(&fabric.node_spec().gpu).unwrap();
+    let kind = r.parallelism.as_deref().unwrap();
+    let (spec, group, ranks) = match (kind.strip_prefix("TP"), kind.strip_prefix("DEP")) {
+        (Some(n), _) => (ShapeSpec { tensor: n.parse().unwrap(), ..ShapeSpec::default() }, Group::Tensor, n),
+        (_, Some(n)) => (ShapeSpec { data: n.parse().unwrap(), ..ShapeSpec::default() }, Group::Expert, n),
+        _ => panic!("{kind}"),
     };
+    let ranks: Vec<u32> = (0..ranks.parse().unwrap()).collect();
     let number = if r.precision.as_deref() == Some("fp4") { Number::Fp4 } else { Number::Fp8 };
     let figures = Figures::builtin();
-    let machine = Machine::of(figures.device(gpu).unwrap(), number, Rate::gbyte(memory), figures);
+    let machine = Machine::of(figures.device(&gpu.name).unwrap(), number, gpu.memory_rate, figures);
     let instance = Instance {
         numbers: Numbers { weights: number, cache: Number::Fp8 },
         dispatch: Payload::FP8,
         ..Instance::new(model, spec.check(model).unwrap(), machine)
     };
-    let messages = domain(ranks, link);
-    let room = instance.room(Bytes::new(gib * 1_000_000_000 * 9 / 10));
+    let network = fabric.network();
+    let mut groups = BTreeMap::new();
+    if ranks.len() > 1 {
+        let mut group_of = Communicator::new(&fabric, Catalogue::builtin(), &Software::default(), &ranks).unwrap();
+        group_of.launch.graph = true;
+        groups.insert(group, group_of);
+    }
+    let mut messages = Played::new(&network, groups).all_reduce("tensorrt_llm".parse().unwrap());
+    if let Some(layer) = model.experts {
+        let number = |n: u64| u32::try_from(n).unwrap();
+        let experts = Experts { experts: number(layer.experts), top_k: number(layer.top_k), top_nodes: None };
+        messages = messages.experts(experts, ["low_latency", "deepep"].map(|name| name.parse().ok()));
+    }
+    let room = instance.room(Bytes::new((gpu.memory_gb * 0.9e9) as u64));
     let limits =
         server::Limits { sequences: 1024 * instance.shape.data, tokens: 8192 * instance.shape.data, cache: room };
     let pool = Pool { steps: Steps::new(&instance, &messages), count: 1, limits, order: Order::Chunked };
@@ -327,26 +349,63 @@ fn throughput(r: &Row) -> f64 {
     };
     let deployment = Deployment::Together(&pool);
     let run = serve(&deployment, &demand.draw()).unwrap();
-    let report = Report::of(&run, &deployment, 0);
-    report.output_per_gpu()
+    assert_eq!((messages.fault(), messages.stopped()), (None, None), "{}", r.id);
+    Report::of(&run, &deployment, 0).output_per_gpu()
+}
+
+/// The table in `docs/inference.md` between its marks: with `UPDATE_DOCS=1` written, else held to what comes out.
+fn in_the_docs(table: &str) {
+    const BEGIN: &str =
+        "<!-- throughput: written by `UPDATE_DOCS=1 cargo test -p sim-workload --test published_serving` -->\n";
+    const END: &str = "<!-- end of throughput -->\n";
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/inference.md");
+    let text = fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+    let (head, rest) = text.split_once(BEGIN).expect("docs/inference.md has the first mark");
+    let (old, tail) = rest.split_once(END).expect("docs/inference.md has the second mark");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{head}{BEGIN}{table}{END}{tail}")).unwrap();
+    } else {
+        assert!(
+            old == table,
+            "docs/inference.md: UPDATE_DOCS=1 cargo test -p sim-workload --test published_serving\n{table}"
+        );
+    }
 }
 
 #[test]
 fn throughput_of_serving() {
     let all = rows(include_str!("data/serving-throughput.toml"));
     let mut errors = Errors(Vec::new());
+    let mut table = String::from(
+        "| model | GPUs | tokens in/out | published | predicted | error of the time |\n|---|---|---|---|---|---|\n",
+    );
     for r in all.iter().filter(|r| r.id.starts_with("trtllm")) {
-        errors.rate(&r.id, throughput(r), r.value);
+        let predicted = throughput(r);
+        errors.rate(&r.id, predicted, r.value);
+        let (what, on, tokens) = described(r);
+        let error = (r.value / predicted - 1.0) * 100.0;
+        let error = format!("{error:+.0} %").replace('-', "−");
+        writeln!(table, "| {what} | {on} | {tokens} | {:.0} | {predicted:.0} | {error} |", r.value).unwrap();
     }
-    println!("median {:.1} %", errors.median() * 100.0);
-    // Dense, 8-bit weights, two GPUs: nothing is fitted to any of them.
     let of = |part: &str| Errors(errors.0.iter().filter(|e| e.0.contains(part)).cloned().collect());
-    let dense = of("-tp2-");
+    let (dense, experts) = (of("-tp2-"), of("-dep"));
+    let median = |errors: &Errors| errors.median() * 100.0;
+    writeln!(
+        table,
+        "\nMedian of the sizes: {:.0} % of all {}; {:.0} % of dense models with 8-bit weights, {:.0} % of models of experts.",
+        median(&errors),
+        errors.0.len(),
+        median(&dense),
+        median(&experts)
+    )
+    .unwrap();
+    in_the_docs(&table);
+    // Dense, 8-bit weights, two GPUs: nothing is fitted to any of them.
     assert_eq!(dense.0.len(), 4);
     assert!(dense.median() < 0.15, "{:?}", dense.0);
     // Models of experts come out too fast: loads of experts are even here, and the kernels between them few. Held so that a change
     // is seen.
-    for (id, error) in &of("-dep").0 {
+    for (id, error) in &experts.0 {
         assert!((-0.60..-0.10).contains(error), "{id}: {error}");
     }
 }

@@ -1,13 +1,18 @@
 //! Statements about serving that were made in public, put to the models: which hold, and which need care.
 
+#[path = "serving_common/closed.rs"]
+mod closed;
+
 use std::collections::BTreeMap;
+
+use closed::{Choice, Closed, Link, Reach};
 
 use sim_core::units::{Bytes, Rate, Span};
 use sim_workload::compute::Machine;
 use sim_workload::messages::Operation;
 use sim_workload::model::{Model, ModelSpec, Models};
 use sim_workload::parallel::Group;
-use sim_workload::serving::messages::{Choice, Closed, Link, Messages, Reach};
+use sim_workload::serving::messages::Messages;
 use sim_workload::serving::report::Report;
 use sim_workload::serving::requests::{Arrivals, Demand, Lengths};
 use sim_workload::serving::server::{Deployment, Limits, Order, Pool, serve};

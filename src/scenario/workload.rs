@@ -5,6 +5,7 @@ mod failures;
 mod group;
 mod inference;
 mod kv_transfer;
+mod rated;
 mod step;
 mod traffic;
 mod transfer;
@@ -15,7 +16,7 @@ use sim_topology::{Catalogue, DeviceId, Fabric};
 pub use collective::Collective;
 pub(crate) use collective::reduction;
 pub use failures::Failures;
-pub use inference::{Inference, Moves, PoolSpec};
+pub use inference::{GpuPrice, Inference, Moves, PoolSpec};
 pub use step::{SlowRank, Step};
 pub use traffic::Uneven;
 pub use transfer::{Traffic, Transfer, Transfers};
@@ -65,6 +66,12 @@ impl Workload {
             Self::Step(step) => step.with_previous,
             Self::Inference(_) | Self::Failures(_) => false,
         }
+    }
+
+    /// The inference, if it is one.
+    #[must_use]
+    pub fn inference(&self) -> Option<&Inference> {
+        if let Self::Inference(inference) = self { Some(inference) } else { None }
     }
 
     /// The collective, if it runs with the one before it.

@@ -2,32 +2,31 @@
 
 mod refused;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use sim_collectives::Machine;
 use sim_collectives::experts::Experts;
-use sim_collectives::step_graph::{Node, StepGraph, Work};
 use sim_core::network::Network;
+use sim_core::outcome::StopReason;
 use sim_core::random::mix;
-use sim_core::units::{Span, Time};
+use sim_core::units::Span;
 use sim_report::result::{
-    GoodputResult, InferenceCall, InferencePool, InferenceResult, InferenceStep, LongRunResult, Quantiles, ServedResult,
+    GoodputResult, GpuPriceResult, InferenceCall, InferencePool, InferenceResult, InferenceStep, Quantiles,
+    ServedResult,
 };
-use sim_report::table::{inference_headline, long_run_headline};
-use sim_topology::Fabric;
-use sim_workload::failures::{daly, play as play_failures, young};
+use sim_report::table::inference_headline;
+use sim_topology::DeviceId;
 use sim_workload::parallel::Group;
-use sim_workload::serving::cache_transfer::{Side, Transport, pieces};
 use sim_workload::serving::played::Played;
 use sim_workload::serving::report::{self, Report};
-use sim_workload::serving::server::{self, Deployment, Handover, Limits, Pool, ServeError};
+use sim_workload::serving::server::{self, Deployment, Limits, Pool, ServeError};
 use sim_workload::serving::step::Steps;
 use sim_workload::serving::{Batch, Instance, goodput, requests};
 
+use super::caches::Caches;
 use super::{RunError, Sum, World};
-use crate::scenario::{Failures, Inference, Loaded, Moves, PoolSpec, nics_between};
+use crate::scenario::{GpuPrice, Inference, Loaded, PoolSpec};
 pub(super) use refused::refused;
 
 /// Plays a workload of inference.
@@ -38,10 +37,11 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
     let instances: Vec<Instance<'_>> = asked.pools().map(|pool| asked.instance(pool)).collect();
     let mut messages = Vec::new();
     for pool in asked.pools() {
-        messages.push(played(world.loaded, world.by_library, asked, pool).map_err(&fail)?);
+        messages.push(played(world.loaded, world.by_library, asked, pool).map_err(&fail)?.limits(world.limits()));
     }
     let limits = |pool: &PoolSpec, instance: &Instance<'_>| Limits {
-        sequences: pool.max_batch,
+        // Engines count both for each rank that has requests of its own.
+        sequences: pool.max_batch.saturating_mul(pool.shape.data),
         tokens: asked.max_tokens.saturating_mul(pool.shape.data),
         cache: instance.room(asked.memory),
     };
@@ -61,6 +61,11 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
         name: asked.title().to_owned(),
         model: asked.model.to_string(),
         kernels: asked.rates.clone(),
+        price: asked.price.as_ref().map(|price| GpuPriceResult {
+            min_usd_per_hour: price.usd_per_hour.0,
+            max_usd_per_hour: price.usd_per_hour.1,
+            source: price.source.clone(),
+        }),
         pools: pools
             .iter()
             .zip(asked.pools())
@@ -69,24 +74,28 @@ pub(super) fn play(world: &mut World<'_>, asked: &Inference, sum: &mut Sum) -> R
             .collect(),
         ..InferenceResult::default()
     };
-    let moves = caches(&world.loaded.fabric, world.network, asked);
+    let over = (&world.loaded.fabric, world.network);
+    let moves = asked.second.as_ref().map(|(second, moves)| Caches::new(over, asked, (second, moves), world.limits()));
     let deployment = match (pools.as_slice(), &moves) {
         ([first, second], Some(handover)) => Deployment::Apart { prefill: first, decode: second, handover },
         ([first, ..], _) => Deployment::Together(first),
         _ => return Ok(true),
     };
     result.gpus = deployment.gpus();
-    if asked.serves {
-        served(asked, &deployment, &mut result).map_err(|error| fail(error.to_string()))?;
-    }
-    if world.interrupted() {
-        sum.stop(sim_core::outcome::StopReason::Interrupted, what);
+    let stopped = || {
+        let plays = messages.iter().find_map(Played::stopped).or_else(|| moves.as_ref().and_then(Caches::stopped));
+        plays.or_else(|| world.interrupted().then_some(StopReason::Interrupted))
+    };
+    let served = if asked.serves { served(asked, &deployment, &mut result, &|| stopped().is_some()) } else { Ok(()) };
+    if let Some(reason) = stopped() {
+        sum.stop(reason, what);
         return Ok(false);
     }
     let faults = messages.iter().filter_map(Played::fault);
-    if let Some(why) = faults.chain(moves.as_ref().and_then(|m| m.fault.borrow().clone())).next() {
+    if let Some(why) = faults.chain(moves.as_ref().and_then(Caches::fault)).next() {
         return Err(fail(why));
     }
+    served.map_err(|error| fail(error.to_string()))?;
     result.calls_played = messages.iter().map(|m| m.played() as u64).sum();
     world.one_done();
     sum.wall += began.elapsed();
@@ -128,10 +137,18 @@ fn played<'a>(
     if asked.model.experts.is_some() && shape.expert > 1 {
         add(Group::Expert, ranks(shape.expert, shape.stage() / shape.expert))?;
     }
-    if shape.pipeline > 1 {
-        add(Group::Pipeline, ranks(2, shape.stage()))?;
-    }
-    let mut out = Played::new(by_library, machines);
+    let fabric = &loaded.fabric;
+    let gpu = |number: u64| -> Result<DeviceId, String> {
+        let found = fabric.gpus().get(number as usize).copied();
+        found.ok_or_else(|| format!("there is no GPU {number}"))
+    };
+    let pair = |stage: u64, rank: u64| {
+        let from = u64::from(pool.from) + stage * shape.stage() + rank;
+        Ok((gpu(from)?, gpu(from + shape.stage())?))
+    };
+    let stages = (1..shape.pipeline).map(|next| (0..shape.stage()).map(|rank| pair(next - 1, rank)).collect());
+    let stages = stages.collect::<Result<Vec<_>, String>>()?;
+    let mut out = Played::new(by_library, machines).stages(fabric, stages);
     if let Some(name) = asked.all_reduce {
         out = out.all_reduce(name);
     }
@@ -189,6 +206,11 @@ pub(super) fn sizes(spec: &PoolSpec) -> String {
     sizes
 }
 
+/// The middle of a price, dollars an hour.
+fn middle(price: &GpuPrice) -> f64 {
+    f64::midpoint(price.usd_per_hour.0, price.usd_per_hour.1)
+}
+
 /// What a pool is, with the steps that show it.
 fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, names: &[&str]) -> InferencePool {
     let (instance, shape) = (pool.steps.instance, spec.shape);
@@ -197,6 +219,7 @@ fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, name
         let parts = pool.steps.time(&s.batch);
         let us = parts.total().as_us();
         let made = if s.phase == "prefill" { s.sequences * s.tokens } else { s.sequences };
+        let each = made as f64 / us.max(1e-9) * 1e6 / shape.gpus() as f64;
         InferenceStep {
             phase: s.phase.to_owned(),
             sequences: s.sequences,
@@ -204,7 +227,8 @@ fn outline(asked: &Inference, pool: &Pool<'_>, spec: &PoolSpec, name: &str, name
             time_us: us,
             kernels_us: parts.kernels.as_us(),
             messages_us: parts.messages.as_us(),
-            tokens_per_s_per_gpu: made as f64 / us.max(1e-9) * 1e6 / shape.gpus() as f64,
+            tokens_per_s_per_gpu: each,
+            mtokens_per_usd: asked.price.as_ref().map(|price| each * 3600.0 / middle(price) / 1e6),
         }
     };
     let steps = shown.iter().map(step).collect();
@@ -246,8 +270,14 @@ fn call(pool: &Pool<'_>, spec: &PoolSpec, counted: &sim_workload::serving::messa
 }
 
 /// Serves what is asked, and looks for the goodput.
-fn served(asked: &Inference, deployment: &Deployment<'_>, result: &mut InferenceResult) -> Result<(), ServeError> {
-    let run = server::serve(deployment, &asked.demand.draw())?;
+fn served(
+    asked: &Inference,
+    deployment: &Deployment<'_>,
+    result: &mut InferenceResult,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), ServeError> {
+    let drawn = asked.demand.draw_until(stop).ok_or(ServeError::Stopped)?;
+    let run = server::serve_until(deployment, &drawn, stop)?;
     let report = Report::of(&run, deployment, asked.warm);
     let quantiles = |q: report::Quantiles| Quantiles { mean_ms: q.mean, p50_ms: q.p50, p90_ms: q.p90, p99_ms: q.p99 };
     let apart = asked.second.is_some();
@@ -272,10 +302,16 @@ fn served(asked: &Inference, deployment: &Deployment<'_>, result: &mut Inference
         cache: report.cache,
         batch: report.batch,
         in_time: asked.goal.map(|goal| report::in_time(&run, goal.slo, asked.warm)),
-        output_mtokens_per_usd: asked.usd.map(|usd| report.millions_per_usd(usd)),
+        output_mtokens_per_usd: asked.price.as_ref().map(|price| report.millions_per_usd(middle(price))),
+        output_mtokens_per_usd_range: asked
+            .price
+            .as_ref()
+            .map(|price| price.usd_per_hour)
+            .filter(|(a, b)| a < b)
+            .map(|(least, most)| (report.millions_per_usd(most), report.millions_per_usd(least))),
     });
     if let Some(goal) = asked.goal {
-        let found = goodput::find(deployment, &asked.demand, goal)?;
+        let found = goodput::find(deployment, &asked.demand, goal, stop)?;
         result.goodput = Some(GoodputResult {
             rate: found.rate,
             rate_per_gpu: found.rate / deployment.gpus().max(1) as f64,
@@ -285,130 +321,4 @@ fn served(asked: &Inference, deployment: &Deployment<'_>, result: &mut Inference
         });
     }
     Ok(())
-}
-
-/// The caches of one instance for prompts on their way to one for answers, by the engine.
-struct Caches<'a> {
-    fabric: &'a Fabric,
-    network: &'a Network,
-    asked: &'a Inference,
-    second: &'a PoolSpec,
-    moves: &'a Moves,
-    known: RefCell<BTreeMap<u64, Span>>,
-    fault: RefCell<Option<String>>,
-}
-
-/// The caches that move, if there are two pools.
-fn caches<'a>(fabric: &'a Fabric, network: &'a Network, asked: &'a Inference) -> Option<Caches<'a>> {
-    let (second, moves) = asked.second.as_ref()?;
-    Some(Caches { fabric, network, asked, second, moves, known: RefCell::default(), fault: RefCell::default() })
-}
-
-impl Caches<'_> {
-    fn play(&self, tokens: u64) -> Result<Span, String> {
-        let side = |pool: &PoolSpec| Side { tensor: pool.shape.tensor, pipeline: pool.shape.pipeline };
-        let (first, second) = (&self.asked.first, self.second);
-        let pieces = pieces(&self.asked.model, tokens, self.asked.numbers.cache, side(first), side(second));
-        let transport = Transport {
-            nic: self.fabric.plan().nic_rate(),
-            share: 1_000_000,
-            nics: self.fabric.node_spec().nics.max(1).into(),
-            per_block: self.moves.per_block,
-            block: self.moves.block,
-            base: self.moves.base,
-            gpu: None,
-            host: None,
-        };
-        let gpu = |pool: &PoolSpec, rank: u64| {
-            // Ranks of a stage are t·d apart.
-            let (stage, rank) = (rank / pool.shape.tensor, rank % pool.shape.tensor);
-            let number = u64::from(pool.from) + stage * pool.shape.stage() + rank;
-            self.fabric.gpus().get(number as usize).copied().ok_or_else(|| format!("there is no GPU {number}"))
-        };
-        let mut messages = transport.messages(&pieces, self.moves.nics, 1, None, |from, nic, to| {
-            let (src, dst) = (gpu(first, from)?, gpu(second, to)?);
-            let nics = if self.fabric.same_domain(src, dst) {
-                None
-            } else {
-                nics_between(self.fabric, src, dst, self.moves.nics, nic)
-            };
-            let request = sim_topology::RouteRequest::auto(src, dst);
-            let request = match nics {
-                Some((src, dst)) => request.via(sim_topology::Via::Nics { src, dst }),
-                None => request,
-            };
-            self.fabric.route(&request).map(|route| route.links).map_err(|e| e.to_string())
-        })?;
-        if self.moves.per_block == Span::ZERO {
-            messages.iter_mut().for_each(|m| m.pace = None);
-        }
-        let mut graph = StepGraph::default();
-        let node = Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO };
-        graph.add(node).map_err(|e| e.to_string())?;
-        let limits = sim_core::engine::Limits::default();
-        let run = graph.execute(self.network, self.fabric.mtu(), &[], limits).map_err(|e| e.to_string())?;
-        let ended = run.nodes.first().and_then(|n| n.ended).ok_or("a transfer of a cache does not end")?;
-        Ok(ended.since(Time::ZERO))
-    }
-
-    fn at(&self, tokens: u64) -> Span {
-        if let Some(known) = self.known.borrow().get(&tokens) {
-            return *known;
-        }
-        let time = self.play(tokens).unwrap_or_else(|why| {
-            self.fault.borrow_mut().get_or_insert(why);
-            Span::ZERO
-        });
-        self.known.borrow_mut().insert(tokens, time);
-        time
-    }
-}
-
-impl Handover for Caches<'_> {
-    /// Played for powers of two; a straight line between them, as bytes grow with tokens.
-    fn time(&self, tokens: u64) -> Span {
-        let tokens = tokens.max(1);
-        let low = 1u64 << tokens.ilog2();
-        let (from, to) = (self.at(low), self.at(low * 2));
-        let more = (to - from).as_ps() as f64 * (tokens - low) as f64 / low as f64;
-        from + Span::from_ps(more as u64)
-    }
-
-    fn by_layer(&self) -> bool {
-        self.moves.by_layer
-    }
-}
-
-/// Plays a long run that fails.
-pub(super) fn fail(world: &mut World<'_>, asked: &Failures, sum: &mut Sum) {
-    let began = Instant::now();
-    let (run, seconds) = (asked.run, asked.days * 86_400.0);
-    let played = play_failures(&run, seconds, world.loaded.scenario.seed);
-    let days = |seconds: f64| seconds / 86_400.0;
-    let result = LongRunResult {
-        name: asked.name.clone().unwrap_or_else(|| "failures".to_owned()),
-        gpus: asked.gpus,
-        hours_between: run.between / 3600.0,
-        pause_s: run.checkpoint.pause,
-        interval_s: run.interval,
-        young_s: young(run.checkpoint.pause, run.between),
-        daly_s: daly(run.checkpoint.pause, run.between),
-        restart_s: run.restart,
-        effective: run.effective(),
-        effective_played: played.effective(),
-        days: asked.days,
-        failures: played.failures,
-        network_failures: asked.rate.network_failures(asked.gpus, seconds),
-        lost_days: days(played.lost),
-        paused_days: days(played.paused),
-        restarting_days: days(played.restarting),
-    };
-    world.one_done();
-    sum.wall += began.elapsed();
-    sum.headline = long_run_headline(&result);
-    sum.headline_us = run.interval * 1e6;
-    sum.stragglers = None;
-    let bits = [played.work, played.lost, played.paused, played.restarting].map(f64::to_bits);
-    sum.fingerprint = bits.into_iter().fold(sum.fingerprint, |mark, bits| mix(mark ^ bits));
-    sum.results.long_runs.push(result);
 }

@@ -5,7 +5,7 @@ use sim_core::outcome::StopReason;
 use sim_core::units::Bytes;
 use sim_report::result::{DesignResult, SeedsResult, Spread, TransportTotals};
 
-use super::{Options, Report, RunError};
+use super::{Options, Report, RunError, failures};
 use crate::scenario::{Loaded, Workload};
 
 /// What is kept of the run of one seed; its whole report is as large as its fabric and its traffic.
@@ -43,7 +43,8 @@ pub fn run_all(all: &[Loaded], options: &Options<'_>) -> Result<Vec<Digest>, Run
 }
 
 /// The times of a run by name: each collective and size, each step, the slowest transfer of each workload and, after all these, the median
-/// of each that has several.
+/// of each that has several; of inference the medians of requests, or the steps where none are served; of long runs the time that is no
+/// work that lasts.
 #[must_use]
 pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
     let mut list: Vec<(String, f64)> = Vec::new();
@@ -74,13 +75,26 @@ pub fn measures(loaded: &Loaded, report: &Report) -> Vec<(String, f64)> {
             list.push((format!("median of {name}"), *us));
         }
     }
+    let mut add = |name: String, us: f64| {
+        let name = told_apart(name, list.iter().map(|(known, _)| known));
+        list.push((name, us));
+    };
     for one in &report.results.inference {
         if let Some(served) = &one.served {
             for (what, quantiles) in [("TTFT", served.ttft), ("TPOT", served.tpot), ("last token", served.all)] {
-                let name = format!("{what} of {}", one.name);
-                list.push((told_apart(name, list.iter().map(|(known, _)| known)), quantiles.p50_ms * 1e3));
+                add(format!("{what} of {}", one.name), quantiles.p50_ms * 1e3);
+            }
+        } else {
+            for step in one.pools.iter().flat_map(|pool| &pool.steps) {
+                add(
+                    format!("{} of {} x {} tokens, {}", step.phase, step.sequences, step.tokens, one.name),
+                    step.time_us,
+                );
             }
         }
+    }
+    for run in &report.results.long_runs {
+        add(format!("lost of {} days, {}", run.days, run.name), failures::not_work_us(run));
     }
     list
 }

@@ -1,12 +1,15 @@
 //! Point-to-point transfers.
 
+use std::collections::BTreeMap;
+
 use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
 use sim_core::outcome::Outcome;
 use sim_core::random::mix;
-use sim_core::units::{Bytes, Span, Time};
+use sim_core::units::{Bytes, Rate, Span, Time};
 use sim_report::result::TransferResult;
 use sim_report::table::time_text;
 use sim_topology::{DeviceId, DeviceKind, Fabric, PathChoice};
+use sim_workload::serving::cache_transfer::waits;
 
 use super::bottleneck::Last;
 use super::{RunError, Sum, World, bottleneck};
@@ -22,7 +25,7 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
     let list: Vec<Transfer> = all.iter().flat_map(|one| one.traffic.iter()).collect();
     // Which workload each is of.
     let workloads = all.iter().enumerate().flat_map(|(at, one)| core::iter::repeat_n(at, one.traffic.len()));
-    let Messages { messages, owners, copied_us } = messages(world.loaded, &what, &list)?;
+    let Messages { messages, owners, copied_us, queued } = messages(world.loaded, &what, &list)?;
     let mut graph = StepGraph::default();
     graph.add(Node { work: Work::Transfers(messages.clone()), after: Vec::new(), start: Span::ZERO })?;
     let executed = graph.execute(world.network, fabric.mtu(), &[], world.limits()).map_err(RunError::unable(&*what))?;
@@ -85,6 +88,10 @@ pub(super) fn play(world: &mut World<'_>, all: &[&Transfers], sum: &mut Sum) -> 
         if limit == "latency" && copied_us > us / 2.0 {
             "the CPU's copy rate".clone_into(&mut limit);
         }
+        if let Some((nic, span)) = queued.filter(|(_, span)| limit == "latency" && span.as_us() > us / 2.0) {
+            let percent = (span.as_us() / us * 100.0).min(100.0);
+            limit = format!("the queue of {}, busy {percent:.0} % of the time", fabric.device(nic).name);
+        }
         sum.stragglers = None;
         sum.headline_us = us;
         sum.headline = format!(
@@ -107,6 +114,8 @@ pub(super) struct Messages {
     owners: Vec<usize>,
     /// The longest time that a processor copies.
     copied_us: f64,
+    /// The NIC whose queue software feeds for longest, and for how long.
+    queued: Option<(DeviceId, Span)>,
 }
 
 /// The messages of transfers, called `what`.
@@ -138,25 +147,44 @@ pub(super) fn messages(loaded: &Loaded, what: &str, list: &[Transfer]) -> Result
         }
         Ok::<_, RunError>(message)
     };
+    // What software posts to the queue of a NIC waits for what was posted to it before, whoever it is of.
+    let posts = list.iter().map(|t| {
+        let queue = t.way.nics.zip(t.way.pace);
+        (t.start, queue.map(|((nic, _), pace)| (nic, pace.time_for(t.bytes))))
+    });
+    let waits = waits(&posts.collect::<Vec<_>>());
     let mut messages = Vec::with_capacity(list.len());
     let mut owners = Vec::with_capacity(list.len());
     let mut copied_us = 0.0f64;
+    let mut queued: BTreeMap<DeviceId, Span> = BTreeMap::new();
     for (owner, t) in list.iter().enumerate() {
         let mut whole = message(t, 0, t.bytes)?;
-        copied_us = whole.pace.map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
+        if let Some(((nic, _), pace)) = t.way.nics.zip(t.way.pace) {
+            *queued.entry(nic).or_default() += pace.time_for(t.bytes);
+        }
+        copied_us = whole
+            .pace
+            .filter(|_| t.way.pace.is_none())
+            .map_or(copied_us, |pace| copied_us.max(t.bytes.get() as f64 / pace.get() as f64 * 1e6));
         // As many queue pairs as asked for on each port of a NIC, with an even part of the message each.
         let network = whole.route.iter().any(|&link| fabric.link(link).class.is_network());
         let parts = if network { ports(t).min(t.bytes.get().max(1)) } else { 1 };
         let (share, rest) = (t.bytes.get() / parts, t.bytes.get() % parts);
         whole.bytes = Bytes::new(share + u64::from(rest > 0));
+        let first = messages.len();
         messages.push(whole);
-        owners.push(owner);
         for part in 1..parts {
             messages.push(message(t, part, Bytes::new(share + u64::from(part < rest)))?);
+        }
+        for message in &mut messages[first..] {
             owners.push(owner);
+            message.launch += waits[owner];
+            // However many queue pairs it has, it is posted at one rate.
+            message.pace = message.pace.map(|pace| Rate::bytes_per_sec((pace.get() / parts).max(1)));
         }
     }
-    Ok(Messages { messages, owners, copied_us })
+    let queued = queued.into_iter().rev().max_by_key(|(_, span)| *span);
+    Ok(Messages { messages, owners, copied_us, queued })
 }
 
 /// What the queue pairs of a transfer measured.

@@ -161,6 +161,34 @@ pub(super) fn usual(loaded: &Loaded) -> Result<Vec<Column>, Box<Diagnostic>> {
             add(name, &format!("step.{name}"));
         }
     }
+    for (at, one) in workloads.iter().filter_map(Workload::inference).enumerate() {
+        let name = |part: &str| if at == 0 { part.to_owned() } else { format!("{part}_{at}") };
+        let mut of = |part: &str, path: &str| add(&name(part), &format!("inference.{at}.{path}"));
+        if one.serves {
+            of("ttft_p50_ms", "served.ttft.p50_ms");
+            of("ttft_p99_ms", "served.ttft.p99_ms");
+            of("tpot_p50_ms", "served.tpot.p50_ms");
+            of("output_tokens_per_s_per_gpu", "served.output_tokens_per_s_per_gpu");
+            if one.goal.is_some() {
+                of("goodput_per_gpu", "goodput.rate_per_gpu");
+            }
+        } else {
+            // A prefill first, then decode steps; in two pools these are of the second.
+            let (pool, before) = if one.second.is_some() { (1, 0) } else { (0, 1) };
+            of("prefill_us", "pools.0.steps.0.time_us");
+            let shown = one.batches.iter().enumerate();
+            for (index, sequences) in shown.filter(|(index, n)| !one.batches[..*index].contains(n)) {
+                of(&format!("decode_{sequences}_us"), &format!("pools.{pool}.steps.{}.time_us?", before + index));
+            }
+        }
+    }
+    let runs = workloads.iter().filter(|w| matches!(w, Workload::Failures(_))).count();
+    for at in 0..runs {
+        for part in ["effective", "effective_played", "interval_s", "failures"] {
+            let name = if at == 0 { part.to_owned() } else { format!("{part}_{at}") };
+            add(&name, &format!("long_runs.{at}.{part}"));
+        }
+    }
     if loaded.packets.is_some() {
         for name in ["ecn_marked", "pfc_pause_us", "drops"] {
             add(name, &format!("link_totals.{name}"));

@@ -19,6 +19,9 @@ pub struct InferenceStep {
     pub messages_us: f64,
     /// Tokens of prompts, or new tokens, a second and GPU.
     pub tokens_per_s_per_gpu: f64,
+    /// Millions of them for a dollar, with a GPU at the middle of its price; absent where no price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtokens_per_usd: Option<f64>,
 }
 
 /// Instances that are alike.
@@ -174,9 +177,12 @@ pub struct ServedResult {
     /// Share of requests within the limits, where there are such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
-    /// Millions of tokens of answers for a dollar, where the price of a GPU is known.
+    /// Millions of tokens of answers for a dollar, where the price of a GPU is known: at the middle of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_mtokens_per_usd: Option<f64>,
+    /// The same at its most and at its least, where these differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_mtokens_per_usd_range: Option<(f64, f64)>,
 }
 
 /// The highest rate at which enough requests are within the limits.
@@ -194,6 +200,17 @@ pub struct GoodputResult {
     pub tried: Vec<(f64, f64)>,
 }
 
+/// What a GPU costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuPriceResult {
+    /// The least, US dollars an hour.
+    pub min_usd_per_hour: f64,
+    /// The most.
+    pub max_usd_per_hour: f64,
+    /// Where it is from, in words.
+    pub source: String,
+}
+
 /// A workload of inference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InferenceResult {
@@ -205,6 +222,9 @@ pub struct InferenceResult {
     pub kernels: String,
     /// All GPUs.
     pub gpus: u64,
+    /// What a GPU costs, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<GpuPriceResult>,
     /// Pools: one, or that for prompts and that for answers.
     pub pools: Vec<InferencePool>,
     /// Requests, where any are asked for.

@@ -27,8 +27,8 @@ pub use compare::{CompareLog, CompareResults, CompareRow};
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
 pub use inference::{
-    CallOutline, GoodputResult, InferenceCall, InferenceOutline, InferencePool, InferencePoolOutline, InferenceResult,
-    InferenceStep, KernelsOfStep, LongRunResult, Quantiles, ServedResult,
+    CallOutline, GoodputResult, GpuPriceResult, InferenceCall, InferenceOutline, InferencePool, InferencePoolOutline,
+    InferenceResult, InferenceStep, KernelsOfStep, LongRunResult, Quantiles, ServedResult,
 };
 pub use observed::{FlowRow, FlowSeries, LinkSeries, PortRow, SeriesResult};
 pub use path::{PathHop, PathResults};

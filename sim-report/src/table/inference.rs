@@ -144,8 +144,13 @@ pub fn inference_text(result: &InferenceResult) -> String {
         if let Some(share) = served.in_time {
             let _ = writeln!(out, "{:.1} % of requests within the limits", share * 100.0);
         }
-        if let Some(millions) = served.output_mtokens_per_usd {
-            let _ = writeln!(out, "{} million tokens out for a dollar", number(millions, 3));
+        if let (Some(millions), Some(price)) = (served.output_mtokens_per_usd, &result.price) {
+            let between = served.output_mtokens_per_usd_range.map_or_else(String::new, |(low, high)| {
+                let (least, most) = (price.min_usd_per_hour, price.max_usd_per_hour);
+                format!(" ({} to {} at {most} to {least} USD an hour)", number(low, 3), number(high, 3))
+            });
+            let from = &price.source;
+            let _ = writeln!(out, "{} million tokens out for a dollar{between}; price: {from}", number(millions, 3));
         }
     }
     if let Some(goodput) = &result.goodput {

@@ -12,7 +12,7 @@
 
 mod simulate;
 
-pub use simulate::{MOST_OCCURRENCES, Played, play};
+pub use simulate::{MOST_OCCURRENCES, Played, play, play_until};
 
 /// How often something fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,10 +95,10 @@ pub fn daly(pause: f64, between: f64) -> f64 {
 }
 
 impl LongRun {
-    /// The same with Daly's interval.
+    /// The same with Daly's interval, which is zero where checkpoints cost nothing.
     #[must_use]
     pub fn best(self) -> Self {
-        Self { interval: daly(self.checkpoint.pause, self.between).max(1e-3), ..self }
+        Self { interval: daly(self.checkpoint.pause, self.between), ..self }
     }
 
     /// The share of the time that is work which lasts, by Daly's complete model. What is written beside the computation is lost
@@ -192,6 +192,22 @@ mod tests {
             let played = play(&run, 1e9, 1);
             assert!(played.seconds < 1e9 && run.occurrences(played.seconds.max(1e-9)) > 0.0, "{played:?}");
         }
+    }
+
+    #[test]
+    fn short_intervals_are_played_as_they_are() {
+        // Less than a millisecond: 100 µs of work before each pause of 900.
+        let checkpoint = Checkpoint { pause: 9e-4, write: 9e-4 };
+        let run = LongRun { between: 1e6, checkpoint, interval: 1e-4, restart: 1.0 };
+        assert!((run.effective() - 0.1).abs() < 1e-4, "{}", run.effective());
+        let played = play(&run, 100.0, 1);
+        assert!((played.effective() - 0.1).abs() < 1e-3, "{}", played.effective());
+        assert!((run.occurrences(100.0) - 1e5).abs() < 1.0);
+        assert_eq!(play_until(&run, 100.0, 1, &|| true), None);
+        // Failures during restarts come to an end, too.
+        let failing = LongRun { between: 1e-6, restart: 10.0, ..run };
+        assert_eq!(play_until(&failing, 100.0, 1, &|| true), None);
+        assert_eq!(play(&LongRun { interval: 0.0, ..run }, 100.0, 1).work.to_bits(), 0.0f64.to_bits());
     }
 
     #[test]

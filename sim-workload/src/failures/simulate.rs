@@ -33,24 +33,42 @@ impl Played {
 /// The most [occurrences](LongRun::occurrences) that a run is played with: some seconds.
 pub const MOST_OCCURRENCES: f64 = 1e8;
 
-/// Plays `seconds` of a run, or as much of it as has about [`MOST_OCCURRENCES`]. Distances between failures are exponential, from the stream of failures of `seed`; restarts fail too. What is
-/// computed at the end lasts.
+/// Plays `seconds` of a run, or as much of it as has about [`MOST_OCCURRENCES`] ([`Played::seconds`] says how much). Distances between
+/// failures are exponential, from the stream of failures of `seed`; restarts fail too. What is computed at the end lasts. An interval or
+/// a distance between failures that is not above zero gives a run without work.
 #[must_use]
 pub fn play(run: &LongRun, seconds: f64, seed: u64) -> Played {
+    play_until(run, seconds, seed, &|| false).unwrap_or_default()
+}
+
+/// Intervals from one look at the outside to the next.
+const LOOKS: u64 = 4096;
+
+/// The same, or nothing if `stop` says so on the way.
+#[must_use]
+pub fn play_until(run: &LongRun, seconds: f64, seed: u64, stop: &dyn Fn() -> bool) -> Option<Played> {
     let mut stream = random::stream(seed, "failures", 0);
     let mut failure = || {
         let distance: f64 = Exp1.sample(&mut stream);
         distance * run.between
     };
     let (pause, late) = (run.checkpoint.pause.max(0.0), (run.checkpoint.write - run.checkpoint.pause).max(0.0));
-    let interval = run.interval.max(1e-3);
+    let interval = run.interval;
     // What callers have not checked ends all the same.
     let seconds = seconds * (MOST_OCCURRENCES / run.occurrences(seconds)).min(1.0);
+    if interval <= 0.0 || run.between <= 0.0 {
+        return Some(Played { seconds, ..Played::default() });
+    }
     let mut out = Played { seconds, ..Played::default() };
     let (mut now, mut fails) = (0.0, failure());
     // Work since the last checkpoint that counts, and that of it which counts from an instant on.
     let (mut open, mut pending): (f64, Option<(f64, f64)>) = (0.0, None);
+    let mut turns = 0u64;
     while now < seconds {
+        turns += 1;
+        if turns.is_multiple_of(LOOKS) && stop() {
+            return None;
+        }
         // The next thing: the end of an interval with its pause.
         let (computed, stood) = (now + interval, now + interval + pause);
         let settle = |pending: &mut Option<(f64, f64)>, open: &mut f64, out: &mut Played, at: f64| {
@@ -79,6 +97,9 @@ pub fn play(run: &LongRun, seconds: f64, seed: u64) -> Played {
         let mut next = fails + failure();
         while next < on && next < seconds {
             out.failures += 1;
+            if out.failures.is_multiple_of(LOOKS) && stop() {
+                return None;
+            }
             on = next + run.restart;
             next += failure();
         }
@@ -86,5 +107,5 @@ pub fn play(run: &LongRun, seconds: f64, seed: u64) -> Played {
         (now, fails) = (on, next);
     }
     out.work += open;
-    out
+    Some(out)
 }

@@ -3,11 +3,11 @@
 //! Who needs what: a rank holds the heads (of MLA the latent vectors, whole) of the layers of its stage. Where the two sides are divided
 //! differently, each rank of the receiving one fetches its heads and layers from the ranks that have them.
 //!
-//! Engines write the cache block by block, as pages of it lie apart in memory. A NIC's queue gets through one block in
-//! `max(block/β, c)`, c being what software and NIC need for a message; all queues of a side together are bound by host
-//! memory where data go through it:
+//! Engines write the cache block by block, as pages of it lie apart in memory. The queue of a NIC that sends gets through one block in
+//! `max(block/β, c)`, c being what software and NIC need for a message, and what is posted to it waits its turn, whoever posted it; a
+//! NIC that receives is bound by its wire alone; all queues of a side together are bound by host memory where data go through it:
 //!
-//! `t = t₀ + max over NICs of max(bytes/(β·η), blocks·c)`, and not below `bytes/host`.
+//! `t = t₀ + max over NICs of max(bytes/(β·η), blocks sent·c)`, and not below `bytes/host`.
 //!
 //! A GPU's own link to its host bounds what one of them sends over several NICs. t₀: what both sides agree on before and after.
 
@@ -166,17 +166,29 @@ impl Transport {
         }
     }
 
-    /// The least rate at which a NIC's queue is worked off.
+    /// What payload gets of a NIC's wire.
+    #[must_use]
+    pub fn wire(&self) -> Rate {
+        let wire = u128::from(self.nic.get()) * u128::from(self.share) / 1_000_000;
+        Rate::bytes_per_sec(u64::try_from(wire).unwrap_or(u64::MAX))
+    }
+
+    /// The rate at which the queue of a NIC that sends is worked off.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        let wire = u128::from(self.nic.get()) * u128::from(self.share) / 1_000_000;
-        let wire = Rate::bytes_per_sec(u64::try_from(wire).unwrap_or(u64::MAX));
+        let wire = self.wire();
         if self.per_block == Span::ZERO {
             return wire;
         }
         let ps = u128::from(self.per_block.as_ps());
         let blocks = u128::from(self.block.get().max(1)) * 1_000_000_000_000 / ps;
         Rate::bytes_per_sec(u64::try_from(blocks).unwrap_or(u64::MAX).min(wire.get()))
+    }
+
+    /// The same, where it is a bound beside the wire itself, which the engine knows.
+    #[must_use]
+    pub fn pace(&self) -> Option<Rate> {
+        (self.per_block > Span::ZERO || self.share < 1_000_000).then(|| self.rate())
     }
 
     /// The time of all pieces when nothing else is sent. Each side's NICs are those of one node.
@@ -196,40 +208,65 @@ impl Transport {
                 all += bytes.get();
             }
         }
-        let fullest = out.values().chain(into.values()).copied().max().unwrap_or(0);
-        let over = self.rate().time_for(Bytes::new(fullest));
+        let fullest = |side: &BTreeMap<u64, u64>| Bytes::new(side.values().copied().max().unwrap_or(0));
+        let over = self.rate().time_for(fullest(&out)).max(self.wire().time_for(fullest(&into)));
         let gpu = sent.values().chain(got.values()).copied().max().unwrap_or(0);
         let bound = |rate: Option<Rate>, bytes| rate.map_or(Span::ZERO, |rate| rate.time_for(Bytes::new(bytes)));
         self.base + over.max(bound(self.host, all)).max(bound(self.gpu, gpu))
     }
 
     /// The messages of all pieces for the engine: `route` gives the links from a rank of one side by a NIC of its node to a rank of
-    /// the other. With `prefill` layers go one by one, each when it is made; without it each piece goes at once.
+    /// the other, and the queue that it is posted to, if a NIC sends it. With `prefill` layers go one by one, each when it is made;
+    /// without it each piece goes at once.
     ///
     /// # Errors
     /// What `route` says.
-    pub fn messages<E>(
+    pub fn messages<Q: Ord + Copy, E>(
         &self,
         pieces: &[Piece],
         choice: NicChoice,
         layers: u64,
         prefill: Option<Span>,
-        mut route: impl FnMut(u64, u64, u64) -> Result<Vec<LinkId>, E>,
+        mut route: impl FnMut(u64, u64, u64) -> Result<(Vec<LinkId>, Option<Q>), E>,
     ) -> Result<Vec<Message>, E> {
-        let mut out = Vec::new();
+        let (mut out, mut posts) = (Vec::new(), Vec::new());
         for (index, piece) in pieces.iter().enumerate() {
             for (nic, bytes) in self.parts(index as u64, piece, choice) {
-                let links = route(piece.from, nic, piece.to)?;
+                let (links, queue) = route(piece.from, nic, piece.to)?;
                 for (size, start) in by_layer(piece, bytes, layers, prefill) {
                     let mut message = Message::new(links.clone(), size, start);
                     message.launch = self.base;
-                    message.pace = Some(self.rate());
+                    let pace = self.pace().filter(|_| queue.is_some());
+                    message.pace = pace;
+                    let post = queue.zip(pace).map(|(queue, pace)| (queue, pace.time_for(size)));
+                    posts.push((start, post));
                     out.push(message);
                 }
             }
         }
+        for (message, wait) in out.iter_mut().zip(waits(&posts)) {
+            message.launch += wait;
+        }
         Ok(out)
     }
+}
+
+/// How long each post waits until what was posted before to its queue has been worked off: of each its start, and its queue with the
+/// time that it takes there. A queue is worked off in order of starts, then in the order of the list.
+#[must_use]
+pub fn waits<Q: Ord + Copy>(posts: &[(Span, Option<(Q, Span)>)]) -> Vec<Span> {
+    let mut order: Vec<usize> = (0..posts.len()).collect();
+    order.sort_by_key(|&at| posts[at].0);
+    let mut free: BTreeMap<Q, Span> = BTreeMap::new();
+    let mut out = vec![Span::ZERO; posts.len()];
+    for at in order {
+        let (start, Some((queue, work))) = posts[at] else { continue };
+        let free = free.entry(queue).or_default();
+        let begins = start.max(*free);
+        out[at] = begins - start;
+        *free = begins + work;
+    }
+    out
 }
 
 /// The parts of `bytes` of a piece, and when each starts: with `prefill` a part for each layer, when a prefill of that length has made
@@ -246,7 +283,7 @@ pub fn by_layer(piece: &Piece, bytes: Bytes, layers: u64, prefill: Option<Span>)
     (0..parts).map(part).collect()
 }
 
-/// What of a transfer is not hidden when each layer is sent as soon as it is made: what the transfer takes longer than the prefill
+/// What of a transfer with nothing else in its way is not hidden when each layer is sent as soon as it is made: what the transfer takes longer than the prefill
 /// of all layers but the last, and the last layer at least.
 #[must_use]
 pub fn exposed(transfer: Span, prefill: Span, layers: u64) -> Span {

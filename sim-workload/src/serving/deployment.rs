@@ -1,5 +1,7 @@
 //! Who serves: pools of instances that are alike, what each can hold, and how caches go from one pool to the other.
 
+use std::rc::Rc;
+
 use sim_core::units::Span;
 
 use super::step::Steps;
@@ -38,10 +40,22 @@ pub struct Pool<'a> {
     pub order: Order,
 }
 
-/// How the cache goes from one pool to the other.
+/// What a cache takes of a link on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// The link, or whatever else caches share, by a number.
+    pub link: u32,
+    /// How long a token keeps it busy, picoseconds.
+    pub ps_per_token: f64,
+}
+
+/// How the cache goes from one pool to the other. Ranks that have requests of their own together are a *holder*: an instance of d-fold
+/// data parallelism has d, which are numbered instance by instance in each pool.
 pub trait Handover {
-    /// The time that the cache of `tokens` tokens takes when nothing else is sent.
-    fn time(&self, tokens: u64) -> Span;
+    /// The time that the cache of `tokens` tokens takes from a holder that made it to one that decodes when nothing else is sent.
+    fn time(&self, from: u32, to: u32, tokens: u64) -> Span;
+    /// What it takes of each link on that way, which caches share.
+    fn loads(&self, from: u32, to: u32) -> Rc<[Load]>;
     /// Whether layers are sent as soon as they are made.
     fn by_layer(&self) -> bool;
 }

@@ -2,7 +2,7 @@
 
 use super::report::{Slo, in_time};
 use super::requests::Demand;
-use super::server::{Deployment, ServeError, serve};
+use super::server::{Deployment, ServeError, serve_until};
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,12 +37,18 @@ const SLOWEST: f64 = 1e-4;
 /// then by bisection. More requests a second are taken never to make more of them be in time.
 ///
 /// # Errors
-/// If a request never fits.
-pub fn find(deployment: &Deployment<'_>, demand: &Demand, goal: Goal) -> Result<Goodput, ServeError> {
+/// If a request never fits, or `stop` said so.
+pub fn find(
+    deployment: &Deployment<'_>,
+    demand: &Demand,
+    goal: Goal,
+    stop: &dyn Fn() -> bool,
+) -> Result<Goodput, ServeError> {
     let mut tried: Vec<(f64, f64)> = Vec::new();
     let mut does = |rate: f64| -> Result<bool, ServeError> {
         let asked = Demand { arrivals: demand.arrivals.at(rate), ..demand.clone() };
-        let share = in_time(&serve(deployment, &asked.draw())?, goal.slo, goal.warm);
+        let requests = asked.draw_until(stop).ok_or(ServeError::Stopped)?;
+        let share = in_time(&serve_until(deployment, &requests, stop)?, goal.slo, goal.warm);
         tried.push((rate, share));
         Ok(share >= goal.share)
     };

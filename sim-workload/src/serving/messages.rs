@@ -1,14 +1,15 @@
 //! The messages of a step of an instance, and their time.
 //!
 //! A layer has two all-reduces of N·h·w over t ranks, for N tokens (Megatron's form: one after attention, one after the FFN); a layer
-//! of experts with ranks to itself sends its tokens to experts and back instead of the second. The head gathers the logits of
+//! of experts with ranks to itself sends its tokens to experts and back instead of the second, then gathers over t what each has of the
+//! tokens; shared experts, divided over t, are summed with a reduce-scatter before. The head gathers the logits of
 //! the sequences that get a token; embedding divided over t has one all-reduce more. A pipeline sends N·h·w from stage to stage.
 //! Source of the counts: Megatron-LM and the engines' model code; the rule for the kernel of an all-reduce is that of
 //! `sim_collectives::algorithms::serving`.
 
 use std::collections::BTreeMap;
 
-use sim_core::units::{Bytes, Rate, Span};
+use sim_core::units::{Bytes, Span};
 
 use super::{ACTIVATION, Batch, Instance};
 use crate::experts::{Copies, Routing};
@@ -21,6 +22,11 @@ use crate::step::plan::Call;
 pub trait Messages {
     /// The time of a call from its start, with nothing else in its way, to its last end.
     fn time(&self, call: &Call) -> Span;
+
+    /// The time of what a stage sends to the next, stages from 0.
+    fn send(&self, call: &Call, _stage: u64) -> Span {
+        self.time(call)
+    }
 }
 
 /// What sends tokens to experts, in the names of calls.
@@ -80,6 +86,10 @@ impl Instance<'_> {
                 }
                 if shape.tensor > 1 {
                     let bytes = Bytes::new(tokens * hidden * ACTIVATION);
+                    if layer.shared > 0 {
+                        let (name, operation) = ("sum of shared experts", Operation::ReduceScatter);
+                        out.push(Call { name, operation, bytes, group: Group::Tensor });
+                    }
                     let (name, operation) = ("tokens of the tensor group", Operation::AllGather);
                     out.push(Call { name, operation, bytes, group: Group::Tensor, exchange: None });
                 }
@@ -140,131 +150,5 @@ impl Instance<'_> {
             *counts.entry(send).or_default() += self.shape.pipeline - 1;
         }
         counts.into_iter().map(|(call, count)| Counted { call, count }).collect()
-    }
-}
-
-/// A link of closed forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// From the start of a call to the end of its first byte's way: kernel, barrier, wire.
-    pub latency: Span,
-    /// Bytes per time, one direction, of a GPU.
-    pub rate: Rate,
-}
-
-impl Link {
-    fn time(&self, bytes: u128) -> Span {
-        self.latency + self.rate.time_for(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)))
-    }
-}
-
-/// How a group reaches its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
-    /// Members.
-    pub ranks: u64,
-    /// Members in a scale-up domain.
-    pub together: u64,
-    /// Inside a domain.
-    pub inside: Link,
-    /// From one to another.
-    pub outside: Link,
-}
-
-/// Which all-reduce is taken inside a domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Choice {
-    /// The rule of vLLM; what it leaves to NCCL is a ring.
-    #[default]
-    Vllm,
-    /// The rule of TensorRT-LLM, on Hopper.
-    TensorRtLlm,
-    /// A ring always.
-    Ring,
-    /// One shot always: each reads the buffers of all.
-    OneShot,
-    /// Two shots always: a reduce-scatter and an all-gather.
-    TwoShot,
-}
-
-/// Closed forms, without contention: bounds of what the engine plays, and quick.
-///
-/// One shot `α + (n − 1)·S/β`; two shots `2α + 2·S·(n − 1)/n/β`; ring `2(n − 1)·α + 2·S·(n − 1)/n/β`. Over domains an all-reduce is a
-/// reduce-scatter inside, a ring of each place over domains, and an all-gather inside.
-#[derive(Clone, Debug, Default)]
-pub struct Closed {
-    /// By group; calls of groups that are not there take no time.
-    pub reach: BTreeMap<Group, Reach>,
-    /// Which all-reduce.
-    pub choice: Choice,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shots {
-    One,
-    Two,
-    Ring,
-}
-
-impl Choice {
-    fn taken(self, ranks: u64, bytes: u64) -> Shots {
-        use sim_collectives::algorithms::serving::{TENSORRT_LLM, VLLM};
-        let name = match self {
-            Self::OneShot => return Shots::One,
-            Self::TwoShot => return Shots::Two,
-            Self::Ring => return Shots::Ring,
-            Self::Vllm => VLLM,
-            Self::TensorRtLlm => TENSORRT_LLM,
-        };
-        let group = sim_collectives::call::Group::regular(1, u32::try_from(ranks).unwrap_or(u32::MAX));
-        let situation = sim_collectives::algorithms::serving::Situation {
-            operation: sim_collectives::nccl::Operation::AllReduce,
-            bytes,
-            element: ACTIVATION,
-            sm: 90,
-            nvlink: true,
-            group: &group,
-        };
-        let taken = name.parse().ok().and_then(|n| sim_collectives::algorithms::serving::resolve(n, &situation));
-        match taken.map(sim_collectives::algorithms::Name::as_str) {
-            Some("one_shot") => Shots::One,
-            Some("two_shot") => Shots::Two,
-            _ => Shots::Ring,
-        }
-    }
-}
-
-impl Messages for Closed {
-    fn time(&self, call: &Call) -> Span {
-        let Some(reach) = self.reach.get(&call.group) else { return Span::ZERO };
-        let (n, s) = (u128::from(reach.ranks.max(1)), u128::from(call.bytes.get()));
-        let g = u128::from(reach.together.clamp(1, reach.ranks.max(1)));
-        if n == 1 {
-            return Span::ZERO;
-        }
-        let (inside, outside, domains) = (reach.inside, reach.outside, n.div_ceil(g));
-        let steps = |link: Link, steps: u128, bytes: u128| {
-            link.latency * u64::try_from(steps).unwrap_or(u64::MAX) + Link { latency: Span::ZERO, ..link }.time(bytes)
-        };
-        match call.operation {
-            Operation::AllReduce if domains == 1 => match self.choice.taken(reach.ranks, call.bytes.get()) {
-                Shots::One => inside.time((n - 1) * s),
-                Shots::Two => steps(inside, 2, 2 * s * (n - 1) / n),
-                Shots::Ring => steps(inside, 2 * (n - 1), 2 * s * (n - 1) / n),
-            },
-            Operation::AllReduce => {
-                let local = if g > 1 { steps(inside, 2, 2 * s * (g - 1) / g) } else { Span::ZERO };
-                local + steps(outside, 2 * (domains - 1), 2 * s / g * (domains - 1) / domains)
-            }
-            Operation::AllGather | Operation::ReduceScatter => {
-                let link = if domains > 1 { outside } else { inside };
-                steps(link, 1, s * (n - 1) / n)
-            }
-            Operation::AllToAll => {
-                let near = inside.time(s * (g - 1) / n);
-                if domains > 1 { near.max(outside.time(s * (n - g) / n)) } else { near }
-            }
-            Operation::Send => (if domains > 1 || g == 1 { outside } else { inside }).time(s),
-        }
     }
 }

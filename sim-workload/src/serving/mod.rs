@@ -3,12 +3,12 @@
 //! * [`shape`]: one copy of a model over GPUs.
 //! * [`batch`]: what is worked on in one step.
 //! * [`kernels`]: the kernels of a step, prefill and decode; what an instance holds.
-//! * [`messages`]: the messages of a step, and their time by closed forms; [`played`]: by the engine, over a fabric.
+//! * [`messages`]: the messages of a step; [`played`]: their time, by the engine over a fabric.
 //! * [`step`]: the time of a step.
 //! * [`requests`]: when requests come, and how long they are. [`deployment`]: who serves them; [`server`]: continuous batching, prefill and decode in
 //!   one pool or in two.
 //! * [`report`]: what users see of it: TTFT, TPOT, throughput. [`goodput`]: the highest rate at which requests are served in time.
-//! * [`cache_transfer`]: the cache of keys and values from one instance to another.
+//! * [`cache_transfer`]: the cache of keys and values from one instance to another; [`sharing`]: several that are under way together.
 
 pub mod batch;
 pub mod cache_transfer;
@@ -21,6 +21,7 @@ pub mod report;
 pub mod requests;
 pub mod server;
 pub mod shape;
+pub mod sharing;
 pub mod step;
 
 #[cfg(test)]

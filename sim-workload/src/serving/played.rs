@@ -1,6 +1,6 @@
 //! The time of calls as the engine plays them over a fabric.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use sim_collectives::experts::Experts;
@@ -10,8 +10,9 @@ use sim_collectives::step_graph::{Message, Node, StepGraph, Work};
 use sim_collectives::{Machine, PlanError, Request, bench};
 use sim_core::engine::Limits;
 use sim_core::network::Network;
+use sim_core::outcome::StopReason;
 use sim_core::units::{Bytes, Span};
-use sim_topology::RouteRequest;
+use sim_topology::{DeviceId, Fabric, RouteRequest};
 
 use super::messages::{COMBINE, COMBINE_OF_PROMPTS, DISPATCH, DISPATCH_OF_PROMPTS, Messages};
 use crate::messages::Operation;
@@ -20,6 +21,9 @@ use crate::step::plan::Call;
 
 /// Sizes that are played: this many between a power of two and the next. Between two of them times are a straight line.
 const STEPS: u64 = 4;
+
+/// Senders and their receivers.
+pub type Pairs = Vec<(DeviceId, DeviceId)>;
 
 /// Calls of each group alone on the network, played once for each size of a grid and kept.
 ///
@@ -33,8 +37,12 @@ pub struct Played<'a> {
     experts: Option<Experts>,
     /// In steps that decode, and in those with prompts.
     dispatch: [Option<sim_collectives::algorithms::Name>; 2],
-    known: RefCell<BTreeMap<(Call, u64), Span>>,
+    /// Who sends to whom from each stage to the next.
+    stages: Option<(&'a Fabric, Vec<Pairs>)>,
+    limits: Limits,
+    known: RefCell<BTreeMap<(Call, u64, u64), Span>>,
     fault: RefCell<Option<String>>,
+    stopped: Cell<Option<StopReason>>,
 }
 
 impl<'a> Played<'a> {
@@ -47,9 +55,32 @@ impl<'a> Played<'a> {
             algorithms: BTreeMap::new(),
             experts: None,
             dispatch: [None, None],
+            stages: None,
+            limits: Limits::default(),
             known: RefCell::default(),
             fault: RefCell::default(),
+            stopped: Cell::new(None),
         }
+    }
+
+    /// From each stage of a pipeline to the next: who sends to whom, all at the same time.
+    #[must_use]
+    pub fn stages(mut self, fabric: &'a Fabric, pairs: Vec<Pairs>) -> Self {
+        self.stages = Some((fabric, pairs));
+        self
+    }
+
+    /// Limits of each play.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Why a play stopped early, if one did: no result stands.
+    #[must_use]
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.stopped.get()
     }
 
     /// All-reduces by the rule or algorithm `name` in place of NCCL's choice.
@@ -79,12 +110,16 @@ impl<'a> Played<'a> {
         self.known.borrow().len()
     }
 
-    fn at(&self, call: &Call, bytes: u64) -> Span {
-        let key = (Call { bytes: Bytes::ZERO, ..*call }, bytes);
+    fn at(&self, call: &Call, stage: u64, bytes: u64) -> Span {
+        let key = (Call { bytes: Bytes::ZERO, ..*call }, stage, bytes);
         if let Some(known) = self.known.borrow().get(&key) {
             return *known;
         }
-        let time = self.play(call, Bytes::new(bytes)).unwrap_or_else(|why| {
+        let play = || match call.operation {
+            Operation::Send => self.play_send(stage, Bytes::new(bytes)),
+            _ => self.play(call, Bytes::new(bytes)),
+        };
+        let time = play().unwrap_or_else(|why| {
             self.fault.borrow_mut().get_or_insert(format!("`{}` of {}: {why}", call.name, Bytes::new(bytes)));
             Span::ZERO
         });
@@ -99,11 +134,10 @@ impl<'a> Played<'a> {
         if machine.ranks() < 2 {
             return Ok(Span::ZERO);
         }
-        if call.operation == Operation::Send {
-            return self.send(machine, bytes);
-        }
         let request = self.request(call, bytes);
-        let timed = bench::time(machine, self.network, &request, 0, 1, Limits::default()).map_err(|e| e.to_string())?;
+        let limits = self.limits.clone();
+        let timed = bench::time(machine, self.network, &request, 0, 1, limits).map_err(|e| e.to_string())?;
+        self.finished(timed.outcome.reason);
         Ok(timed.range.1)
     }
 
@@ -145,36 +179,55 @@ impl<'a> Played<'a> {
         request
     }
 
-    /// A message of each rank of the group to the next: they go at the same time, as all ranks of a stage send.
-    fn send(&self, machine: &Machine<'_>, bytes: Bytes) -> Result<Span, String> {
-        let request = RouteRequest::auto(machine.gpus[0], machine.gpus[1]);
-        let route = machine.fabric.route(&request).map_err(|e| PlanError::from(e).to_string())?;
+    /// A message from each rank of a stage to its like in the next, all at the same time.
+    fn play_send(&self, stage: u64, bytes: Bytes) -> Result<Span, String> {
+        let found = self.stages.as_ref().and_then(|(fabric, all)| Some((*fabric, all.get(stage as usize)?)));
+        let Some((fabric, pairs)) = found else { return Err(format!("stage {stage} has none behind it")) };
+        let message = |&(src, dst): &(DeviceId, DeviceId)| {
+            let route = fabric.route(&RouteRequest::auto(src, dst)).map_err(|e| PlanError::from(e).to_string())?;
+            Ok(Message::new(route.links, bytes, Span::ZERO))
+        };
+        let messages = pairs.iter().map(message).collect::<Result<Vec<_>, String>>()?;
         let mut graph = StepGraph::default();
-        let message = Message::new(route.links, bytes, Span::ZERO);
-        let node = Node { work: Work::Transfers(vec![message]), after: Vec::new(), start: Span::ZERO };
+        let node = Node { work: Work::Transfers(messages), after: Vec::new(), start: Span::ZERO };
         graph.add(node).map_err(|e| e.to_string())?;
-        let run =
-            graph.execute(self.network, machine.fabric.mtu(), &[], Limits::default()).map_err(|e| e.to_string())?;
-        let ended = run.nodes.first().and_then(|n| n.ended).ok_or("it does not end")?;
+        let run = graph.execute(self.network, fabric.mtu(), &[], self.limits.clone()).map_err(|e| e.to_string())?;
+        self.finished(run.outcome.reason);
+        let ended = run.nodes.first().and_then(|n| n.ended).unwrap_or_default();
         Ok(ended.since(sim_core::units::Time::ZERO))
+    }
+
+    fn finished(&self, reason: StopReason) {
+        if reason != StopReason::Finished && self.stopped.get().is_none() {
+            self.stopped.set(Some(reason));
+        }
+    }
+
+    /// The time of a call, or of what is sent from a stage, by the sizes of the grid next to its own.
+    fn between(&self, call: &Call, stage: u64) -> Span {
+        let bytes = call.bytes.get();
+        if bytes == 0 || self.stopped.get().is_some() {
+            return Span::ZERO;
+        }
+        let (low, high) = around(bytes);
+        let from = self.at(call, stage, low);
+        if low == high {
+            return from;
+        }
+        let to = self.at(call, stage, high);
+        let (a, b) = (u128::from(from.as_ps()), u128::from(to.as_ps()));
+        let (left, right, all) = (u128::from(high - bytes), u128::from(bytes - low), u128::from(high - low));
+        Span::from_ps(u64::try_from((a * left + b * right) / all).unwrap_or(u64::MAX))
     }
 }
 
 impl Messages for Played<'_> {
     fn time(&self, call: &Call) -> Span {
-        let bytes = call.bytes.get();
-        if bytes == 0 {
-            return Span::ZERO;
-        }
-        let (low, high) = around(bytes);
-        let from = self.at(call, low);
-        if low == high {
-            return from;
-        }
-        let to = self.at(call, high);
-        let (a, b) = (u128::from(from.as_ps()), u128::from(to.as_ps()));
-        let (left, right, all) = (u128::from(high - bytes), u128::from(bytes - low), u128::from(high - low));
-        Span::from_ps(u64::try_from((a * left + b * right) / all).unwrap_or(u64::MAX))
+        self.between(call, 0)
+    }
+
+    fn send(&self, call: &Call, stage: u64) -> Span {
+        self.between(call, stage)
     }
 }
 

@@ -148,19 +148,28 @@ impl Demand {
     /// of their mean: another rate stretches the same pattern.
     #[must_use]
     pub fn draw(&self) -> Vec<Request> {
+        self.draw_until(&|| false).unwrap_or_default()
+    }
+
+    /// The same, or nothing if `stop` says so on the way.
+    #[must_use]
+    pub fn draw_until(&self, stop: &dyn Fn() -> bool) -> Option<Vec<Request>> {
         let mean_us = 1e6 / self.arrivals.rate();
         let mut at = 0.0;
         (0..self.count)
             .map(|number| {
+                if number.is_multiple_of(4096) && stop() {
+                    return None;
+                }
                 let stream = |purpose| random::stream(self.seed, purpose, number);
                 if number > 0 || !matches!(self.arrivals, Arrivals::Even { .. }) {
                     at += self.arrivals.distance(&mut stream("arrival")) * mean_us;
                 }
-                Request {
+                Some(Request {
                     at: Time::ZERO + Span::from_us_f64(at),
                     prompt: self.prompts.draw(number, &mut stream("prompt length")),
                     output: self.outputs.draw(number, &mut stream("output length")),
-                }
+                })
             })
             .collect()
     }

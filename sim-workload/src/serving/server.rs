@@ -6,16 +6,22 @@
 //! its own, that follow each other through the stages.
 //!
 //! In one pool the end of a prompt's prefill brings the first token. In two pools the cache goes to a decoding instance after (or,
-//! layer by layer, during) the prefill, and the first token comes from the first step there.
+//! layer by layer, during) the prefill, and the first token comes from the first step there. Where it goes is decided when a step begins
+//! that makes layers to be sent, else when all is made: to the instance with most room, first come first served; a prompt for which there
+//! is no room goes whole when there is. Caches that are under way together share links ([`sharing`](super::sharing)).
+
+mod handing_on;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use sim_core::units::{Span, Time};
 
-pub use super::deployment::{Deployment, Handover, Limits, Order, Pool};
+pub use super::deployment::{Deployment, Handover, Limits, Load, Order, Pool};
 use super::requests::Request;
+use super::sharing::Sharing;
 use super::{Batch, Chunk};
+use handing_on::UnderWay;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +82,9 @@ pub enum ServeError {
         /// Tokens of cache.
         room: u64,
     },
+    /// It was stopped from outside.
+    #[error("stopped")]
+    Stopped,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,8 +128,6 @@ struct Server {
     sequences: u64,
     /// Since when `reserved` is what it is.
     since: Time,
-    /// When its link to the other pool is free.
-    link: Time,
     did: Did,
 }
 
@@ -128,12 +135,8 @@ struct Server {
 enum Event {
     /// A step of a lane has ended.
     Done(usize, usize),
-    /// A server has sent a cache.
-    Sent(usize, usize),
-    /// A cache has arrived at a server.
-    Landed(usize, usize),
-    /// A request comes.
-    Arrival(usize),
+    /// Something changes among the caches that are under way; of several such words the last counts.
+    Moved(u64),
     /// A lane may start a step.
     Start(usize, usize),
 }
@@ -148,6 +151,11 @@ struct World<'a> {
     number: u64,
     /// Prompts that are done and wait for room where they are decoded, with the server that has them.
     homeless: VecDeque<(usize, usize)>,
+    /// Caches on their way, by request.
+    under_way: BTreeMap<usize, UnderWay>,
+    sharing: Sharing,
+    /// The last word about what is under way.
+    word: u64,
 }
 
 /// Serves `requests` (in order of their arrival).
@@ -155,6 +163,18 @@ struct World<'a> {
 /// # Errors
 /// If a request never fits.
 pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, ServeError> {
+    serve_until(deployment, requests, &|| false)
+}
+
+/// The same, unless `stop` says so on the way.
+///
+/// # Errors
+/// If a request never fits, or it was stopped.
+pub fn serve_until(
+    deployment: &Deployment<'_>,
+    requests: &[Request],
+    stop: &dyn Fn() -> bool,
+) -> Result<Run, ServeError> {
     let (pools, handover): (Vec<_>, _) = match *deployment {
         Deployment::Together(pool) => (vec![pool], None),
         Deployment::Apart { prefill, decode, handover } => (vec![prefill, decode], Some(handover)),
@@ -180,7 +200,6 @@ pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, S
                 load: 0,
                 sequences: 0,
                 since: Time::ZERO,
-                link: Time::ZERO,
                 did: Did::default(),
             });
         }
@@ -202,26 +221,41 @@ pub fn serve(deployment: &Deployment<'_>, requests: &[Request]) -> Result<Run, S
         events: BinaryHeap::new(),
         number: 0,
         homeless: VecDeque::new(),
+        under_way: BTreeMap::new(),
+        sharing: Sharing::default(),
+        word: 0,
     };
-    for (index, request) in requests.iter().enumerate() {
-        world.push(request.at, Event::Arrival(index));
-    }
-    let mut end = Time::ZERO;
-    while let Some(Reverse((at, _, event))) = world.events.pop() {
-        end = end.max(at);
+    let (mut end, mut coming, mut events) = (Time::ZERO, 0, 0u64);
+    loop {
+        events += 1;
+        if events.is_multiple_of(LOOKS) && stop() {
+            return Err(ServeError::Stopped);
+        }
+        // Of what comes at one instant requests are first.
+        let next = world.events.peek().map(|Reverse((at, ..))| *at);
+        if let Some(request) = requests.get(coming).filter(|request| next.is_none_or(|at| request.at <= at)) {
+            end = end.max(request.at);
+            world.arrive(coming, request.at);
+            coming += 1;
+            continue;
+        }
+        let Some(Reverse((at, _, event))) = world.events.pop() else { break };
         match event {
-            Event::Arrival(request) => world.arrive(request, at),
+            Event::Moved(word) if word != world.word => continue,
+            Event::Moved(_) => world.moved(at),
             Event::Start(server, lane) => world.start(server, lane, at),
             Event::Done(server, lane) => world.done(server, lane, at),
-            Event::Sent(server, request) => world.sent(server, request, at),
-            Event::Landed(server, request) => world.land(server, request, at),
         }
+        end = end.max(at);
     }
     for server in 0..world.servers.len() {
         world.reserve(server, 0, 0, end);
     }
     Ok(Run { served: world.served, did: world.servers.into_iter().map(|s| s.did).collect(), end })
 }
+
+/// Events from one look at the outside to the next.
+const LOOKS: u64 = 256;
 
 impl World<'_> {
     fn push(&mut self, at: Time, event: Event) {
@@ -323,6 +357,9 @@ impl World<'_> {
         }
         s.did.busy += Span::from_ps(work.as_ps() / stages.len().max(1) as u64);
         self.push(when, Event::Done(server, lane));
+        if self.handover.is_some_and(Handover::by_layer) && self.servers[server].pool == 0 {
+            self.send_layers(server, lane, (at, when));
+        }
     }
 
     /// Lets waiting requests in while there is room.
@@ -391,7 +428,14 @@ impl World<'_> {
             self.leave(server, request, at);
         }
         leaving.sort_unstable();
-        self.homeless.extend(leaving.into_iter().map(|request| (request, server)));
+        // What has been sent on so far has its last layers under way.
+        for request in leaving {
+            if self.under_way.contains_key(&request) {
+                self.arrived(request, at);
+            } else {
+                self.homeless.push_back((request, server));
+            }
+        }
         self.house(at);
         self.wake(server, at);
     }
@@ -403,50 +447,5 @@ impl World<'_> {
         let s = &mut self.servers[server];
         s.load = s.load.saturating_sub(need);
         s.sequences = s.sequences.saturating_sub(1);
-    }
-
-    /// Sends caches on to where there is room, first come first served.
-    fn house(&mut self, at: Time) {
-        let Some(handover) = self.handover else { return };
-        while let Some(&(request, from)) = self.homeless.front() {
-            let limits = self.pools[1].limits;
-            let need = self.need(1, request);
-            let fits =
-                |s: &&(usize, &Server)| s.1.reserved + need <= limits.cache && s.1.sequences < limits.sequences.max(1);
-            let all = self.servers.iter().enumerate().filter(|(_, s)| s.pool == 1);
-            let Some((to, _)) = all.filter(|s| fits(&s)).min_by_key(|(_, s)| (s.reserved, s.sequences)) else { return };
-            self.homeless.pop_front();
-            self.reserve(to, need, 0, at);
-            self.servers[to].sequences += 1;
-            self.servers[to].load += need;
-            let whole = handover.time(self.requests[request].prompt);
-            let served = &self.served[request];
-            let exposed = if handover.by_layer() {
-                let layers = self.pools[0].steps.instance.model.layers;
-                super::cache_transfer::exposed(whole, served.filled.since(served.begun), layers)
-            } else {
-                whole
-            };
-            let when = self.servers[from].link.max(at) + exposed;
-            self.servers[from].link = when;
-            self.push(when, Event::Landed(to, request));
-            self.push(when, Event::Sent(from, request));
-            self.served[request].landed = when;
-        }
-    }
-
-    /// A cache has been sent: its room is free.
-    fn sent(&mut self, server: usize, request: usize, at: Time) {
-        self.leave(server, request, at);
-        self.wake(server, at);
-    }
-
-    fn land(&mut self, server: usize, request: usize, at: Time) {
-        let s = &mut self.servers[server];
-        let prompt = self.requests[request].prompt;
-        let lane =
-            (0..s.lanes.len()).min_by_key(|&l| s.lanes[l].decoding.len() + s.lanes[l].joining.len()).unwrap_or(0);
-        s.lanes[lane].joining.push(Sequence { index: request, filled: prompt, made: 0 });
-        self.wake(server, at);
     }
 }

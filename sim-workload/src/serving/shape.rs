@@ -97,6 +97,7 @@ impl ShapeSpec {
         if !faults.is_empty() {
             return Err(faults);
         }
+        faults.extend(attention_of(model, self.tensor, self.pipeline));
         let mut rule = |holds: bool, rule, values: String, key, value, fits: &dyn Fn(u64) -> bool| {
             if !holds {
                 faults.push(ShapeFault::Rule {
@@ -107,13 +108,10 @@ impl ShapeSpec {
                 });
             }
         };
-        let (t, heads, ffn) = (self.tensor, model.heads, model.ffn);
-        rule(heads % t == 0, "heads % tp = 0", format!("heads = {heads}, tp = {t}"), "tp", t, &|n| heads % n == 0);
+        let (t, ffn) = (self.tensor, model.ffn);
         if model.dense_layers > 0 {
             rule(ffn % t == 0, "ffn % tp = 0", format!("ffn = {ffn}, tp = {t}"), "tp", t, &|n| ffn % n == 0);
         }
-        let (p, layers) = (self.pipeline, model.layers);
-        rule(p <= layers, "pp <= layers", format!("pp = {p}, layers = {layers}"), "pp", p, &|n| n <= layers);
         let ranks = t * self.data;
         if let Some(experts) = model.experts {
             let values = format!("tp · attention_dp = {ranks}, ep = {expert}");
@@ -145,6 +143,22 @@ impl ShapeSpec {
             Err(faults)
         }
     }
+}
+
+/// What is wrong with `tensor` ranks of each of `pipeline` stages (both at least one) that hold the cache of `model`.
+#[must_use]
+pub fn attention_of(model: &Model, tensor: u64, pipeline: u64) -> Vec<ShapeFault> {
+    let (t, p, heads, layers) = (tensor, pipeline, model.heads, model.layers);
+    let mut faults = Vec::new();
+    if !heads.is_multiple_of(t) {
+        let (values, near) = (format!("heads = {heads}, tp = {t}"), (1..=MOST).filter(|n| heads.is_multiple_of(*n)));
+        faults.push(ShapeFault::Rule { rule: "heads % tp = 0", values, key: "tp", near: Nearest::to(t, near) });
+    }
+    if p > layers {
+        let (values, near) = (format!("pp = {p}, layers = {layers}"), 1..=layers.min(MOST));
+        faults.push(ShapeFault::Rule { rule: "pp <= layers", values, key: "pp", near: Nearest::to(p, near) });
+    }
+    faults
 }
 
 impl Shape {

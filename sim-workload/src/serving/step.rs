@@ -105,19 +105,23 @@ impl<'a> Steps<'a> {
             *layers.entry((model.kind(index), model.window_of(index))).or_default() += 1;
         }
         let mut out = Parts::default();
+        // Of two halves in turn: the first kernels have no messages beside them, or the last messages no kernels.
+        let mut alone = Span::ZERO;
         for ((kind, window), count) in layers {
             let layer =
                 |batch: &Batch| parts(&instance.layer_kernels(kind, window, batch), &instance.layer_calls(kind, batch));
             let one = if instance.two_batches && share.tokens() > 1 {
-                // Two halves in turn: what takes longer of the kernels of both and the messages of both, and the start of the first.
+                // What takes longer of the kernels of both and the messages of both.
                 let half = layer(&share.half());
                 let (kernels, messages) = (half.kernels * 2, half.messages * 2);
+                alone = alone.max(half.kernels.min(half.messages));
                 Parts { kernels, messages: messages - messages.min(kernels), overhead: Span::ZERO }
             } else {
                 layer(share)
             };
             out = out + one * count;
         }
+        out.messages += alone;
         if stage == 0 {
             out = out + parts(&instance.first_kernels(share), &instance.first_calls(share));
         }
@@ -125,7 +129,7 @@ impl<'a> Steps<'a> {
             out = out + parts(&instance.last_kernels(share), &instance.last_calls(share));
             out.overhead = instance.overhead;
         } else if let Some(send) = instance.send(share) {
-            out.messages += self.messages.time(&send);
+            out.messages += self.messages.send(&send, stage);
         }
         out
     }

@@ -1,16 +1,21 @@
 //! Steps, requests and caches against closed forms and figures that follow from them.
 
+#[path = "../../tests/serving_common/closed.rs"]
+mod closed;
+
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use proptest::prelude::*;
 use sim_core::units::{Bytes, Rate, Span, Time};
 
+use closed::{Choice, Closed, Link, Reach};
+
 use super::cache_transfer::{NicChoice, Side, Transport, pieces};
 use super::goodput::{Goal, find};
-use super::messages::{Choice, Closed, Link, Reach};
 use super::report::{Report, Slo};
 use super::requests::{Arrivals, Demand, Lengths};
-use super::server::{Deployment, Handover, Limits, Order, Pool, serve};
+use super::server::{Deployment, Handover, Limits, Load, Order, Pool, serve};
 use super::step::Steps;
 use super::*;
 use crate::compute::Figures;
@@ -116,6 +121,51 @@ fn only_touched_experts_are_read() {
     let bytes =
         |n| instance.layer_kernels(crate::model::LayerKind::Experts, None, &Batch::decode(n, 1000)).bytes().get();
     assert!(bytes(256) > 10 * bytes(1), "{} {}", bytes(256), bytes(1));
+}
+
+#[test]
+fn shared_experts_over_tensor_ranks_are_summed() {
+    let calls = |name: &str, expert: u64| {
+        let spec = ShapeSpec { tensor: 4, expert: Some(expert), ..ShapeSpec::default() };
+        let instance = ideal(name, spec.check(model(name)).unwrap());
+        let all = instance.layer_calls(crate::model::LayerKind::Experts, &Batch::decode(16, 1000));
+        all.into_iter().map(|call| (call.name, call.bytes.get())).collect::<Vec<_>>()
+    };
+    let whole = 16 * 7168 * 2;
+    let found = calls("deepseek-v3", 4);
+    assert!(found.contains(&("sum of shared experts", whole)), "{found:?}");
+    assert!(found.contains(&("tokens of the tensor group", whole)), "{found:?}");
+    // All in one sum where experts have no ranks to themselves; no shared experts, no sum of them.
+    assert_eq!(calls("deepseek-v3", 1), [("sum of attention", whole), ("sum of FFN", whole)]);
+    assert!(calls("qwen3-235b-a22b", 4).iter().all(|(name, _)| *name != "sum of shared experts"));
+}
+
+#[test]
+fn two_halves_in_turn_hide_what_is_shorter_but_at_one_end() {
+    // n layers of two halves: 2·n of what is longer, and once the shorter, at the start or at the end.
+    let v3 = "deepseek-v3";
+    let reach = |us: u64| {
+        let link = Link { latency: Span::from_us(us), rate: Rate::gbyte(1_000_000) };
+        let reach = Reach { ranks: 8, together: 8, inside: link, outside: link };
+        Closed { reach: BTreeMap::from([(Group::Expert, reach)]), choice: Choice::OneShot }
+    };
+    for us in [1, 5000] {
+        let messages = reach(us);
+        let plain = ideal(v3, shape(v3, 1, 1, 8));
+        let both = Instance { two_batches: true, ..plain.clone() };
+        let batch = Batch::decode(8 * 64, 1000);
+        let share = batch.share(8);
+        let kernels = |layer: crate::model::LayerKind| {
+            plain.time_of(&plain.layer_kernels(layer, None, &share.half()), plain.launch)
+        };
+        let (experts, dense) = (kernels(crate::model::LayerKind::Experts), kernels(crate::model::LayerKind::Dense));
+        let sent: Span =
+            plain.layer_calls(crate::model::LayerKind::Experts, &share.half()).iter().map(|c| messages.time(c)).sum();
+        let ends = plain.time_of(&plain.first_kernels(&share), plain.launch)
+            + plain.time_of(&plain.last_kernels(&share), plain.launch);
+        let expected = experts.max(sent) * (2 * 58) + dense * (2 * 3) + experts.min(sent) + ends;
+        assert_eq!(Steps::new(&both, &messages).time(&batch).total(), expected, "{us}");
+    }
 }
 
 #[test]
@@ -248,8 +298,12 @@ fn batches_raise_throughput_and_lengthen_steps() {
 struct After(Span, bool);
 
 impl Handover for After {
-    fn time(&self, _tokens: u64) -> Span {
+    fn time(&self, _from: u32, _to: u32, _tokens: u64) -> Span {
         self.0
+    }
+    fn loads(&self, from: u32, to: u32) -> Rc<[Load]> {
+        // A NIC of each instance, which is busy all the time with 4000 tokens.
+        [from, 1000 + to].map(|link| Load { link, ps_per_token: self.0.as_ps() as f64 / 4000.0 }).into()
     }
     fn by_layer(&self) -> bool {
         self.1
@@ -274,6 +328,49 @@ fn two_pools_add_the_transfer_to_the_first_token() {
     // Layer by layer only the last of 32 layers is left.
     let (_, sent) = first(&After(Span::from_us(3200), true));
     assert_eq!(sent, Span::from_us(100));
+}
+
+#[test]
+fn caches_share_the_links_of_senders_and_receivers() {
+    // Prompts that all come at once to four instances, each with one: their caches go into one instance, or into four.
+    let instance = h100("llama3.1-8b", shape("llama3.1-8b", 1, 1, 1));
+    let messages = Closed::default();
+    let with = |prefill: u32, decode: u32| {
+        let one = Pool { count: prefill, ..pool(&instance, &messages, WIDE, Order::PrefillFirst) };
+        let two = Pool { count: decode, ..pool(&instance, &messages, WIDE, Order::Chunked) };
+        let handover = After(Span::from_us(5000), false);
+        let deployment = Deployment::Apart { prefill: &one, decode: &two, handover: &handover };
+        let all = Demand { arrivals: Arrivals::AtOnce, ..demand(1.0, 4000, 10, 4) };
+        let run = serve(&deployment, &all.draw()).unwrap();
+        let took = run.served.iter().map(|s| s.landed.since(s.filled).as_us() / 1e3);
+        took.map(|ms| (ms * 1e3).round() / 1e3).collect::<Vec<_>>()
+    };
+    assert_eq!(with(4, 4), [5.0; 4]);
+    assert_eq!(with(4, 1), [20.0; 4]);
+    assert_eq!(with(4, 2), [10.0; 4]);
+    // One sender makes two prompts in a step and sends them to two receivers.
+    assert_eq!(with(2, 4), [10.0; 4]);
+}
+
+#[test]
+fn a_run_is_stopped_from_outside() {
+    use super::server::{ServeError, serve_until};
+    let instance = h100("llama3.1-8b", shape("llama3.1-8b", 1, 1, 1));
+    let messages = Closed::default();
+    let pool = pool(&instance, &messages, WIDE, Order::Chunked);
+    let deployment = Deployment::Together(&pool);
+    let asked = demand(10.0, 100, 100, 5000);
+    let looks = std::cell::Cell::new(0);
+    let stop = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 3
+    };
+    assert_eq!(serve_until(&deployment, &asked.draw(), &stop).unwrap_err(), ServeError::Stopped);
+    assert_eq!(looks.replace(0), 4);
+    let goal = Goal { slo: Slo { ttft_ms: 1e3, tpot_ms: 30.0 }, share: 0.9, warm: 0 };
+    assert_eq!(find(&deployment, &asked, goal, &stop).unwrap_err(), ServeError::Stopped);
+    looks.set(9);
+    assert_eq!(asked.draw_until(&stop), None);
 }
 
 #[test]
@@ -318,7 +415,7 @@ fn goodput_is_where_requests_begin_to_be_late() {
     let pool = pool(&instance, &messages, WIDE, Order::Chunked);
     let deployment = Deployment::Together(&pool);
     let goal = |ttft_ms: f64| Goal { slo: Slo { ttft_ms, tpot_ms: 30.0 }, share: 0.9, warm: 20 };
-    let found = |ttft| find(&deployment, &demand(1.0, 2000, 100, 300), goal(ttft)).unwrap();
+    let found = |ttft| find(&deployment, &demand(1.0, 2000, 100, 300), goal(ttft), &|| false).unwrap();
     let (tight, loose) = (found(200.0), found(1000.0));
     assert!(tight.rate > 0.5 && tight.rate < loose.rate, "{} {}", tight.rate, loose.rate);
     let above: Vec<_> = loose.tried.iter().filter(|t| t.0 > loose.rate).collect();
@@ -382,6 +479,49 @@ fn one_nic_for_all_takes_eight_times_as_long() {
     );
     let ratio = transport.time(&alone, NicChoice::Affine).as_us() / transport.time(&alone, NicChoice::Striped).as_us();
     assert!((ratio - 8.0).abs() < 1e-3, "{ratio}");
+}
+
+#[test]
+fn the_queue_of_a_nic_is_one_for_all_that_is_posted_to_it() {
+    use super::cache_transfer::waits;
+    let us = Span::from_us;
+    let (a, b) = (Some(("a", us(10))), Some(("b", us(10))));
+    // In order of starts, then of the list; what has no queue does not wait.
+    let posts = [(us(5), a), (us(0), a), (us(0), b), (us(0), None), (us(30), a)];
+    assert_eq!(waits(&posts), [us(5), us(0), us(0), us(0), us(0)]);
+    // Blocks of 64 KiB of 100 µs each: eight times as long by one NIC as by eight, as closed form and as messages.
+    let transport = Transport {
+        nic: Rate::gbyte(50),
+        share: 1_000_000,
+        nics: 8,
+        per_block: us(100),
+        block: Bytes::kib(64),
+        base: us(3),
+        gpu: None,
+        host: None,
+    };
+    let side = |tensor| Side { tensor, pipeline: 1 };
+    let last = |to, choice, prefill| {
+        let cache = pieces(model("llama3-70b"), 8000, Number::Bf16, side(8), side(to));
+        let queue = |_, nic, _| Ok::<_, ()>((Vec::new(), Some(nic)));
+        let all = transport.messages(&cache, choice, 80, prefill, queue).unwrap();
+        let ends = all.iter().map(|m| (m.start + m.launch + m.pace.unwrap().time_for(m.bytes)).as_us());
+        (ends.fold(0.0, f64::max), transport.time(&cache, choice).as_us())
+    };
+    let own = last(8, NicChoice::Affine, None).0;
+    for (choice, factor) in
+        [(NicChoice::Affine, 1.0), (NicChoice::Striped, 1.0), (NicChoice::RoundRobin, 1.0), (NicChoice::Pinned(3), 8.0)]
+    {
+        let (engine, closed) = last(8, choice, None);
+        assert!((engine / own / factor - 1.0).abs() < 1e-3, "{choice:?}: {engine} {own}");
+        assert!((engine / closed - 1.0).abs() < 1e-3, "{choice:?}: {engine} {closed}");
+    }
+    // Receivers are bound by their wires alone.
+    let (engine, closed) = last(2, NicChoice::Affine, None);
+    assert!((engine / own - 1.0).abs() < 1e-3 && (closed / own - 1.0).abs() < 1e-3, "{engine} {closed} {own}");
+    // Layers that are made while the queue is behind wait for their turn.
+    let (engine, _) = last(8, NicChoice::Affine, Some(us(100)));
+    assert!(engine > own && engine < own + 100.0, "{engine} {own}");
 }
 
 #[test]

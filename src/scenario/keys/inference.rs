@@ -34,19 +34,40 @@ const NICS_KEY: KeySpec = KeySpec {
 };
 const NIC_KEY: KeySpec =
     KeySpec { default: Some("0"), ..key("nic", Kind::Integer(0, 1023), "nics = \"pinned\": which.") };
-const BLOCK_KEY: KeySpec =
-    KeySpec { default: Some("1 MiB"), ..key("block", Kind::Size(false), "Bytes of a message; larger parts are cut.") };
+const NIC_SHARE_KEY: KeySpec = KeySpec {
+    default: Some("1.0"),
+    ..key(
+        "nic_share",
+        Kind::Number(0.01, 1.0),
+        "Share of a NIC's rate at which software feeds it, for all that is posted to it: 0.77 and 0.92 measured (docs/inference.md).",
+    )
+};
+const BLOCK_KEY: KeySpec = KeySpec {
+    default: Some("1 MiB"),
+    ..key("block", Kind::Size(false), "Bytes of a message, of which each takes `per_block` at least.")
+};
 const PER_BLOCK_KEY: KeySpec = KeySpec {
     default: Some("0 us"),
     ..key(
         "per_block",
         Kind::Time,
-        "Least time of a message in a NIC's queue, which bounds the rate of small blocks: 10.8 us by EFA with a thread for each NIC.",
+        "Least time of a block in the queue of the NIC that sends it, which is one for all that is posted to the NIC, in order of time, \
+         whatever the number of queue pairs: 10.8 us by EFA with a thread for each NIC.",
     )
 };
 const BASE_KEY: KeySpec = KeySpec {
     default: Some("0 us"),
     ..key("base", Kind::Time, "What both sides agree on before a transfer: 0.4 ms measured with vLLM and Mooncake.")
+};
+
+const MAX_BATCH_KEY: KeySpec = KeySpec {
+    default: Some("256"),
+    ..key(
+        "max_batch",
+        Kind::Integer(1, 1 << 20),
+        "Most requests of each group of `tp` ranks with requests of its own, of which an instance has attention_dp: the engines' \
+         max_num_seqs, max_batch_size.",
+    )
 };
 
 /// Sizes of an instance.
@@ -123,8 +144,14 @@ pub(crate) static INFERENCE: TableSpec = TableSpec {
             .default("0.0"),
         key("output_variation", Kind::Number(0.0, 10.0), "The same of answers.").default("0.0"),
         key("batch", Kind::List(&Kind::Integer(1, 1 << 20)), "Sequences of the decode steps that are shown. Without it, 1, 8, 64."),
-        key("max_batch", Kind::Integer(1, 1 << 20), "Most requests in an instance.").default("256"),
-        key("max_tokens", TOKENS, "Most tokens of a step.").default("8192"),
+        MAX_BATCH_KEY,
+        key(
+            "max_tokens",
+            TOKENS,
+            "Most tokens of a step of each group of `tp` ranks with requests of its own, as `max_batch`: the engines' \
+             max_num_batched_tokens, max_num_tokens.",
+        )
+        .default("8192"),
         key(
             "order",
             Kind::Choice(&["chunked", "prefill-first"]),
@@ -141,7 +168,8 @@ pub(crate) static INFERENCE: TableSpec = TableSpec {
         key(
             "usd_per_gpu_hour",
             Kind::Number(0.001, 10_000.0),
-            "Price of a GPU, for tokens by the dollar (`catalog rental` has ranges).",
+            "Price of a GPU, for tokens by the dollar. Without it, the range of rents that the catalogue has of the GPU, if it has one \
+             (`catalog rental`).",
         ),
     ],
 };
@@ -155,11 +183,12 @@ static DECODE: TableSpec = TableSpec {
         SIZES[2],
         SIZES[3],
         SIZES[4],
-        key("max_batch", Kind::Integer(1, 1 << 20), "Most requests in an instance.").default("256"),
+        MAX_BATCH_KEY,
         key("by_layer", Kind::Boolean, "Layers are sent as soon as they are made; else all after the prefill.")
             .default("true"),
         NICS_KEY,
         NIC_KEY,
+        NIC_SHARE_KEY,
         BLOCK_KEY,
         PER_BLOCK_KEY,
         BASE_KEY,
@@ -198,6 +227,7 @@ pub(crate) static KV_TRANSFER: TableSpec = TableSpec {
         ),
         NICS_KEY,
         NIC_KEY,
+        NIC_SHARE_KEY,
         BLOCK_KEY,
         PER_BLOCK_KEY,
         BASE_KEY,
@@ -238,8 +268,13 @@ pub(crate) static FAILURES: TableSpec = TableSpec {
         key("checkpoint", Kind::Size(false), "Bytes of a checkpoint, of all GPUs together."),
         key("storage", Kind::Rate, "Rate of the storage that takes it.").default("1000 GB/s"),
         key("pause", Kind::Time, "How long a checkpoint holds the run up. Without it, until all is written."),
-        key("interval", Kind::Time, "Work between checkpoints. Without it, Daly's interval."),
+        key("interval", Kind::Time, "Work between checkpoints, above zero. Without it, Daly's interval."),
         key("restart", Kind::Time, "From a failure until the run goes on.").default("600 s"),
-        key("days", Kind::Number(0.01, 100_000.0), "Days that are played.").default("54.0"),
+        key(
+            "days",
+            Kind::Number(0.01, 100_000.0),
+            "Days that are played; failures and checkpoints in them are bounded.",
+        )
+        .default("54.0"),
     ],
 };

@@ -1,5 +1,6 @@
 //! Long runs that fail.
 
+use sim_core::units::Span;
 use sim_topology::Fabric;
 use sim_workload::failures::{Checkpoint, LongRun, MOST_OCCURRENCES, Rate, daly};
 
@@ -21,6 +22,14 @@ pub struct Failures {
     pub run: LongRun,
     /// Days that are played.
     pub days: f64,
+}
+
+impl Failures {
+    /// The name in results.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or("failures")
+    }
 }
 
 /// Reads and checks a long run.
@@ -46,19 +55,31 @@ pub(super) fn failures(item: &Node, fabric: &Fabric, out: &mut Diagnostics) -> O
         }
     };
     let between = rate.seconds(gpus);
-    let interval = seconds("interval").filter(|s| *s > 0.0).unwrap_or_else(|| daly(checkpoint.pause, between).max(1.0));
+    let interval = seconds("interval").unwrap_or_else(|| daly(checkpoint.pause, between));
+    if interval <= 0.0 {
+        let (message, key, label) = match view.node("interval") {
+            Some(_) => {
+                ("an interval of no work between checkpoints", "interval", "the run would write checkpoints only")
+            }
+            None => ("checkpoints that cost nothing have no best interval", "pause", "nothing is held up"),
+        };
+        let place = view.node(key).map_or_else(|| item.place.clone(), |node| node.place.clone());
+        let fault = Diagnostic::new(Code::OutOfRange, message).at(place, label);
+        out.push(fault.help("interval = \"30 min\"; without `interval`, a `pause` gives Daly's"));
+        return None;
+    }
     let run = LongRun { between, checkpoint, interval, restart: seconds("restart")? };
     let days = view.number("days")?;
     let many = run.occurrences(days * 86_400.0);
     if many > MOST_OCCURRENCES {
         let what = format!("about {many:.1e} checkpoints and failures are more than can be played");
-        let fault = Diagnostic::new(Code::OutOfRange, what).at(item.place.clone(), "of this run");
+        let span = |seconds: f64| Span::from_us_f64(seconds * 1e6);
+        let label = format!("a checkpoint every {}, a failure every {}", span(interval), span(between));
+        let keys: &[&str] = if between < interval { &["gpu_hours", "gpus"] } else { &["interval", "pause"] };
+        let place = keys.iter().find_map(|key| view.node(key)).map_or_else(|| item.place.clone(), |n| n.place.clone());
         let fits = days * MOST_OCCURRENCES / many;
-        out.push(
-            fault.help(format!(
-                "at most {MOST_OCCURRENCES:.0e}: days = {fits:.2}, a longer `interval`, or fewer failures"
-            )),
-        );
+        let help = format!("at most {MOST_OCCURRENCES:.0e}: days = {fits:.2}, a longer `interval`, or fewer failures");
+        out.push(Diagnostic::new(Code::OutOfRange, what).at(place, label).help(help));
         return None;
     }
     Some(Failures { name: view.text("name").map(str::to_owned), gpus, rate, run, days })

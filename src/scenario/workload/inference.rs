@@ -1,5 +1,7 @@
 //! Inference: instances that serve a model, and what is asked of them.
 
+mod idle;
+
 use sim_core::units::{Bytes, Span};
 use sim_topology::{Catalogue, Fabric};
 use sim_workload::compute::{Figures, Machine, Number};
@@ -15,8 +17,9 @@ use sim_workload::serving::{Instance, Launch, Numbers, Shape, ShapeFault, ShapeS
 use super::super::keys::INFERENCE;
 use super::super::tree::Node;
 use super::super::view::View;
+use super::rated::rated;
 use super::step::{Asked, model};
-use crate::diagnostic::{Code, Diagnostics, Place, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place};
 
 /// A workload of inference.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +52,7 @@ pub struct Inference {
     pub second: Option<(PoolSpec, Moves)>,
     /// Which work comes first.
     pub order: Order,
-    /// Most tokens of a step.
+    /// Most tokens of a step of each group of ranks with requests of its own.
     pub max_tokens: u64,
     /// Bytes of a GPU for weights and cache.
     pub memory: Bytes,
@@ -67,10 +70,19 @@ pub struct Inference {
     pub goal: Option<Goal>,
     /// Sequences of the decode steps that are shown.
     pub batches: Vec<u64>,
-    /// Dollars of a GPU and hour.
-    pub usd: Option<f64>,
+    /// What a GPU costs.
+    pub price: Option<GpuPrice>,
     /// Where the scenario says so.
     pub place: Place,
+}
+
+/// What a GPU costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuPrice {
+    /// Dollars an hour, the least and the most.
+    pub usd_per_hour: (f64, f64),
+    /// Where it is from, in words.
+    pub source: String,
 }
 
 /// Instances that are alike.
@@ -82,7 +94,7 @@ pub struct PoolSpec {
     pub replicas: u32,
     /// The first GPU.
     pub from: u32,
-    /// Most requests of an instance.
+    /// Most requests of each group of ranks with requests of its own.
     pub max_batch: u64,
 }
 
@@ -93,6 +105,8 @@ pub struct Moves {
     pub by_layer: bool,
     /// By which NIC.
     pub nics: NicChoice,
+    /// The share of its rate that payload reaches, in millionths.
+    pub share: u64,
     /// Bytes of a message.
     pub block: Bytes,
     /// Its least time.
@@ -152,6 +166,51 @@ pub(super) fn nic_choice(view: &View<'_>) -> Option<NicChoice> {
     })
 }
 
+/// Keys of how caches go that have no effect, and why.
+pub(super) fn of_one_nic(view: &View<'_>) -> Vec<(&'static str, &'static str)> {
+    let mut out = Vec::new();
+    if view.has("nic") && view.choice("nics") != Some("pinned") {
+        out.push(("nic", "only nics = \"pinned\" looks at it"));
+    }
+    if view.has("block") && view.time("per_block").is_none_or(|time| time == Span::ZERO) {
+        out.push(("block", "blocks count where each takes time: `per_block`"));
+    }
+    out
+}
+
+/// The share of a NIC's rate that payload reaches, in millionths.
+pub(super) fn nic_share(view: &View<'_>) -> Option<u64> {
+    Some((view.number("nic_share")? * 1e6).round() as u64)
+}
+
+/// What is wrong with how a model is divided, with `path` to the table of the key.
+pub(super) fn misfit(asked: &Asked<'_>, fault: &ShapeFault, path: &dyn Fn(&str) -> String) -> Diagnostic {
+    let (key, message, label, near) = match fault {
+        ShapeFault::Range { key, most, .. } => (*key, fault.to_string(), format!("1 to {most}"), None),
+        ShapeFault::Rule { rule, values, key, near } => {
+            let near = format!("near: {} = {near}", path(key).rsplit('.').next().unwrap_or(key));
+            (*key, format!("`{rule}` does not hold"), values.clone(), Some(near))
+        }
+        ShapeFault::NoExperts { .. } => ("ep", fault.to_string(), "has no effect".to_owned(), None),
+        ShapeFault::NothingShared { .. } => ("attention_dp", fault.to_string(), "here".to_owned(), None),
+    };
+    let found = asked.fault(Code::BadSizes, message, &[&path(key)], label);
+    match near {
+        Some(near) => found.help(near),
+        None => found,
+    }
+}
+
+/// What the GPU costs: as the workload says, else what the catalogue has of rents.
+fn price(view: &View<'_>, gpu: &str, catalogue: &Catalogue) -> Option<GpuPrice> {
+    if let Some(usd) = view.number("usd_per_gpu_hour") {
+        return Some(GpuPrice { usd_per_hour: (usd, usd), source: "usd_per_gpu_hour".to_owned() });
+    }
+    let row = catalogue.rental_of(gpu)?;
+    let source = format!("catalog rental {}, {} of {}", row.name, row.standing, row.date);
+    Some(GpuPrice { usd_per_hour: (row.min_usd_per_hour, row.max_usd_per_hour), source })
+}
+
 /// Instances of a table; their sizes are checked and they have GPUs.
 fn pool(
     asked: &Asked<'_>,
@@ -171,22 +230,7 @@ fn pool(
     let shape = match spec.check(model) {
         Ok(shape) => shape,
         Err(faults) => {
-            for fault in faults {
-                let (key, message, label, near) = match &fault {
-                    ShapeFault::Range { key, most, .. } => (*key, fault.to_string(), format!("1 to {most}"), None),
-                    ShapeFault::Rule { rule, values, key, near } => {
-                        let near = format!("near: {key} = {near}");
-                        (*key, format!("`{rule}` does not hold"), values.clone(), Some(near))
-                    }
-                    ShapeFault::NoExperts { .. } => ("ep", fault.to_string(), "has no effect".to_owned(), None),
-                    ShapeFault::NothingShared { .. } => ("attention_dp", fault.to_string(), "here".to_owned(), None),
-                };
-                let found = asked.fault(Code::BadSizes, message, &[&path(key)], label);
-                out.push(match near {
-                    Some(near) => found.help(near),
-                    None => found,
-                });
-            }
+            faults.iter().for_each(|fault| out.push(misfit(asked, fault, &path)));
             return None;
         }
     };
@@ -212,20 +256,11 @@ fn machine(
     catalogue: &Catalogue,
     out: &mut Diagnostics,
 ) -> Option<(Machine, String)> {
-    let (view, figures) = (&asked.view, Figures::builtin());
-    let wanted = view.text("gpu").unwrap_or(&fabric.node_spec().gpu);
-    let Ok(device) = figures.device(wanted) else {
-        let known: Vec<&str> = figures.devices().map(|device| device.gpu.as_str()).collect();
-        let message = format!("no rates of kernels are known for the GPU `{}`", shorten(wanted));
-        let fault =
-            asked.fault(Code::NoKernelRates, message, &["gpu"], "kernels run on it").help(suggest(wanted, known));
-        out.push(fault.help("take another GPU's: gpu = \"h100-sxm\", efficiency = 0.8"));
-        return None;
-    };
-    let own = catalogue.gpu(&fabric.node_spec().gpu).ok();
-    let memory = own.or_else(|| catalogue.gpu(&device.gpu).ok())?.memory_rate;
+    let view = &asked.view;
+    let named = ("gpu", view.text("gpu"), "gpu = \"h100-sxm\", efficiency = 0.8");
+    let (device, memory) = rated(asked, named, (fabric, catalogue), out)?;
     let efficiency = view.number("efficiency")?;
-    let machine = Machine::of(device, number, memory, figures).scaled((efficiency * 1e6).round() as u64);
+    let machine = Machine::of(device, number, memory, Figures::builtin()).scaled((efficiency * 1e6).round() as u64);
     let mut rates = format!("{} by tiles", device.gpu);
     if efficiency != 1.0 {
         rates += &format!(", times {efficiency}");
@@ -297,6 +332,7 @@ pub(super) fn inference(
             let moves = Moves {
                 by_layer: decode.boolean("by_layer"),
                 nics: nic_choice(&decode)?,
+                share: nic_share(&decode)?,
                 block: decode.size("block")?,
                 per_block: decode.time("per_block")?,
                 base: decode.time("base")?,
@@ -343,11 +379,12 @@ pub(super) fn inference(
         warm: view.integer("warm")?,
         goal: slo,
         batches,
-        usd: view.number("usd_per_gpu_hour"),
+        price: price(&view, own, catalogue),
         place: item.place.clone(),
         model,
     };
     fits(&asked, &inference, out)?;
+    idle::keys(&asked, &inference, out);
     Some(Box::new(inference))
 }
 

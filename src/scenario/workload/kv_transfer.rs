@@ -1,15 +1,16 @@
 //! Caches of prompts on their way to the ranks that decode: transfers, made from a model and two sides.
 
-use sim_core::units::Span;
 use sim_topology::Fabric;
 use sim_workload::compute::Number;
+use sim_workload::serving::ShapeFault;
 use sim_workload::serving::cache_transfer::{Side, Transport, by_layer, pieces};
+use sim_workload::serving::shape::attention_of;
 
 use super::super::Packets;
 use super::super::keys::KV_TRANSFER;
 use super::super::tree::Node;
 use super::super::view::View;
-use super::inference::nic_choice;
+use super::inference::{misfit, nic_choice, nic_share};
 use super::step::{Asked, model};
 use super::transfer::{Traffic, Transfer, Transfers, Way};
 use crate::diagnostic::{Code, Diagnostics, counted};
@@ -37,6 +38,21 @@ pub(super) fn transfers(
         tensor: view.integer("decode_tp").unwrap_or(from.tensor),
         pipeline: view.integer("decode_pp").unwrap_or(from.pipeline),
     };
+    // Heads are divided, and stages have layers.
+    let before = out.list.len();
+    for (side, prefix) in [(from, ""), (to, "decode_")] {
+        // What a receiver has of the sender has been told of.
+        let own = |key: &&str| prefix.is_empty() || view.has(&format!("{prefix}{key}"));
+        for fault in attention_of(&model, side.tensor, side.pipeline) {
+            let ShapeFault::Rule { key, .. } = &fault else { continue };
+            if own(key) {
+                out.push(misfit(&asked, &fault, &|key| format!("{prefix}{key}")));
+            }
+        }
+    }
+    if out.list.len() > before {
+        return None;
+    }
     let per_node = fabric.nodes().first().map_or(1, |n| n.gpus.len() as u64).max(1);
     let first: u64 = view.integer("from")?;
     let second = view.integer("to").unwrap_or_else(|| (first + from.ranks()).next_multiple_of(per_node));
@@ -60,7 +76,7 @@ pub(super) fn transfers(
     let list = pieces(&model, view.integer("tokens")?, number, from, to);
     let transport = Transport {
         nic: fabric.plan().nic_rate(),
-        share: 1_000_000,
+        share: nic_share(&view)?,
         nics: fabric.node_spec().nics.max(1).into(),
         per_block: view.time("per_block")?,
         block: view.size("block")?,
@@ -70,7 +86,7 @@ pub(super) fn transfers(
     };
     let (start, prefill) = (view.time("start")?, view.time("prefill"));
     let requests: u64 = view.integer("requests")?;
-    let mut all = Vec::new();
+    let mut cache = Vec::new();
     for (index, piece) in list.iter().enumerate() {
         let (src, dst) = (gpus[(first + piece.from) as usize], gpus[(second + piece.to) as usize]);
         for (nic, bytes) in transport.parts(index as u64, piece, choice) {
@@ -78,14 +94,24 @@ pub(super) fn transfers(
             if !fabric.same_domain(src, dst) {
                 way.nics = super::nics_between(fabric, src, dst, choice, nic);
             }
-            way.pace = (transport.per_block > Span::ZERO).then(|| transport.rate());
+            // Within a domain no NIC has a queue of it.
+            way.pace = transport.pace().filter(|_| way.nics.is_some());
             for (bytes, at) in by_layer(piece, bytes, model.layers, prefill) {
-                let one = Transfer { src, dst, bytes, start: start + at, way };
-                all.extend(core::iter::repeat_n(one, requests as usize));
+                cache.push(Transfer { src, dst, bytes, start: start + at, way });
             }
         }
     }
-    all.retain(|t| t.bytes.get() > 0);
+    cache.retain(|t| t.bytes.get() > 0);
+    let mut idle = super::inference::of_one_nic(&view);
+    if cache.iter().all(|t| t.way.nics.is_none()) {
+        let why = "both sides are in one NVLink domain, no NIC carries the cache";
+        idle.extend(["nics", "nic_share", "per_block"].into_iter().filter(|key| view.has(key)).map(|key| (key, why)));
+    }
+    for (key, why) in idle {
+        out.push(asked.fault(Code::NoEffect, format!("`{key}` has no effect"), &[key], why));
+    }
+    // Cache after cache, so that one that was asked for before is before others in queues.
+    let all = cache.repeat(requests as usize);
     let name = view.text("name").map(str::to_owned);
     Some(Transfers {
         name,

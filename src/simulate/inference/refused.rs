@@ -1,5 +1,6 @@
 //! What of inference is known without serving: what it is made of, and what can't be done.
 
+use sim_core::engine::Limits;
 use sim_core::units::Span;
 use sim_report::result::{CallOutline, InferenceOutline, InferencePoolOutline, KernelsOfStep};
 use sim_workload::serving::Batch;
@@ -8,7 +9,8 @@ use sim_workload::serving::step::Steps;
 use sim_workload::step::plan::Call;
 
 use super::super::RunError;
-use super::{caches, names, played, ranks, shown, sizes};
+use super::super::caches::Caches;
+use super::{names, played, ranks, shown, sizes};
 use crate::scenario::{Inference, Loaded, PoolSpec};
 
 /// The first message that can't be sent: in a step that is shown, or of a cache on its way.
@@ -26,8 +28,11 @@ pub(in super::super) fn refused(loaded: &Loaded, asked: &Inference) -> Result<()
         }
     }
     let network = loaded.network();
-    match caches(&loaded.fabric, &network, asked) {
-        Some(moves) => moves.play(1).map(drop).map_err(fail),
+    match &asked.second {
+        Some((second, moves)) => {
+            let caches = Caches::new((&loaded.fabric, &network), asked, (second, moves), Limits::default());
+            caches.refused().map_err(fail)
+        }
         None => Ok(()),
     }
 }

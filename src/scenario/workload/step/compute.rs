@@ -7,8 +7,9 @@ use sim_topology::{Catalogue, Fabric};
 use sim_workload::compute::data::Figures;
 use sim_workload::compute::{Jitter, Machine, Number, Profile, Slowdown};
 
+use super::super::rated::rated;
 use super::{Asked, SlowRank};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten, suggest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 use crate::scenario::keys::SLOW_RANK;
 use crate::scenario::load;
 use crate::scenario::tree::Node;
@@ -34,16 +35,8 @@ pub(super) fn compute(
 ) -> Option<Compute> {
     let view = asked.view.table_or_empty("compute");
     let figures = Figures::builtin();
-    let own = catalogue.gpu(&fabric.node_spec().gpu).ok();
-    let wanted = view.text("gpu").unwrap_or(&fabric.node_spec().gpu);
-    let Ok(device) = figures.device(wanted) else {
-        let known: Vec<&str> = figures.devices().map(|device| device.gpu.as_str()).collect();
-        let message = format!("no rates of kernels are known for the GPU `{}`", shorten(wanted));
-        let label = if view.has("gpu") { "not one of those" } else { "the step's kernels run on it" };
-        let fault = asked.fault(Code::NoKernelRates, message, &["compute.gpu"], label).help(suggest(wanted, known));
-        out.push(fault.help("take another GPU's: compute = { gpu = \"h100-sxm\", efficiency = 0.8 }"));
-        return None;
-    };
+    let named = ("compute.gpu", view.text("gpu"), "compute = { gpu = \"h100-sxm\", efficiency = 0.8 }");
+    let (device, memory) = rated(asked, named, (fabric, catalogue), out)?;
     let (number, word) = match asked.view.choice("precision") {
         Some("fp8") => (Number::Fp8, "fp8"),
         Some("fp4") => (Number::Fp4, "fp4"),
@@ -54,8 +47,6 @@ pub(super) fn compute(
         let label = format!("no rate of it is known for {}", device.gpu);
         out.push(asked.fault(Code::NoEffect, message, &["precision"], label));
     }
-    // The memory is the system's own, also under another GPU's rates.
-    let memory = own.or_else(|| catalogue.gpu(&device.gpu).ok())?.memory_rate;
     let calculon = view.choice("law") == Some("calculon");
     let mut machine =
         if calculon { Machine::by_size(device, memory, figures) } else { Machine::of(device, number, memory, figures) };
