@@ -16,6 +16,7 @@ mod hash;
 mod impossible;
 pub(crate) mod keys;
 mod load;
+mod named_files;
 mod named_keys;
 mod network;
 mod observe;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use sim_report::result::{PlacePart, PlaceResults};
-use sim_report::table::time_text;
+use sim_report::table::{step_messages, time_text};
 
 use super::candidates::words;
 use crate::diagnostic::counted;
@@ -20,10 +20,15 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(out, "best{how}: {}, order {}: {}", words(best), best.order, time_text(time));
     if let Some(second) = results.candidates.get(1) {
-        let other = second.time_us.unwrap_or(second.estimate_us);
-        let more = (other / time - 1.0) * 100.0;
+        // Like with like: what was simulated of both, else what was estimated of both.
+        let (own, other, by) = match (best.time_us, second.time_us) {
+            (Some(own), Some(other)) => (own, other, ""),
+            (Some(_), None) => (best.estimate_us, second.estimate_us, " by the estimates of both"),
+            _ => (best.estimate_us, second.estimate_us, ""),
+        };
+        let more = (other / own - 1.0) * 100.0;
         let second = format!("{}, order {}", words(second), second.order);
-        let _ = writeln!(out, "{more:+.1} % for the next, {second}{}", reasons(&results.why));
+        let _ = writeln!(out, "{more:+.1} % for the next{by}, {second}{}", reasons(&results.why));
     }
     let _ = writeln!(
         out,
@@ -83,6 +88,6 @@ fn name(part: &str) -> String {
     match part {
         "compute" => "kernels".to_owned(),
         "bubble" | "optimizer" | "stragglers" => part.to_owned(),
-        group => format!("exposed {group} messages"),
+        kind => format!("exposed {}", step_messages(kind)),
     }
 }

@@ -3,6 +3,8 @@
 //! What is read here has passed every relation between its sizes, and fits into memory unless the scenario says that it need not.
 
 mod compute;
+mod idle;
+mod measured;
 mod memory;
 pub(super) mod model;
 mod placement;
@@ -39,6 +41,8 @@ pub struct Step {
     pub placement: Placement,
     /// The GPU of each rank, by its number in the fabric.
     pub gpus: Vec<u32>,
+    /// The rail of each rank's first NIC, where leaves of the network are of one rail each; `None` where it has no rails.
+    pub rails: Option<Vec<u32>>,
     /// Widths of numbers.
     pub widths: Widths,
     /// Choices of the framework.
@@ -188,9 +192,13 @@ pub(super) fn step(
     let (widths, choices) = sizes::choices(&asked, &sizes, &model, out);
     let slow = compute::slow_ranks(&asked, sizes.gpus, out);
     let jitter = compute::jitter(&asked, seed);
-    let compute = compute?;
+    idle::idle(&asked, &sizes, &model, out);
+    let mut compute = compute?;
     let job = Job { model: &model, sizes: &sizes, widths, choices, mode: Mode::Training };
     sizes::countable_buckets(&asked, &job, out)?;
+    let (overlap, slow) = (overlap?, slow?);
+    measured::countable(&asked, &job, &compute.machine, &slow, out)?;
+    compute.rates.extend(measured::effect(&asked, &job, &compute.machine, overlap.tensor, out));
     let (budget, usage) = memory::memory(&asked, fabric, catalogue, &spec, &job, out)?;
     Some(Box::new(Step {
         name: view.text("name").map(str::to_owned),
@@ -198,10 +206,11 @@ pub(super) fn step(
         sizes,
         order,
         placement,
+        rails: placement::rails(fabric, &gpus),
         gpus,
         widths,
         choices,
-        overlap: overlap?,
+        overlap,
         number: compute.number,
         machine: compute.machine,
         device: compute.device,
@@ -209,7 +218,7 @@ pub(super) fn step(
         best_rates: compute.best,
         slowdown: compute.slowdown,
         jitter,
-        slow: slow?,
+        slow,
         budget,
         usage,
         reuse: view.boolean("reuse"),
