@@ -310,6 +310,9 @@ mod tests {
         assert_eq!("64KB".parse::<Bytes>().unwrap(), Bytes::new(64_000));
         assert_eq!("1.5 us".parse::<Span>().unwrap(), Span::from_ns(1500));
         assert_eq!("1.5µs".parse::<Span>().unwrap(), Span::from_ns(1500));
+        for (text, minutes) in [("90 min", 90), ("1.5 h", 90), ("100h", 6000), ("30 d", 43_200)] {
+            assert_eq!(text.parse::<Span>().unwrap(), Span::from_us(minutes * 60_000_000), "{text}");
+        }
         assert_eq!(nccl_size("8G").unwrap(), Bytes::gib(8));
         assert_eq!(nccl_size("8").unwrap(), Bytes::new(8));
         assert_eq!(nccl_size("64 KiB").unwrap(), Bytes::kib(64));
