@@ -314,6 +314,20 @@ fn us(step: &serde_json::Value, key: &str) -> f64 {
     step[key].as_f64().unwrap_or_else(|| panic!("{key} in {step}"))
 }
 
+#[test]
+fn of_many_steps_the_median_is_whole() {
+    // More than are kept whole: the median one is played again.
+    let toml = small("tp = 8\nsteps = 17\njitter = { kernel_sigma = 0.02 }\n");
+    let many = step(&toml, &[]);
+    let mut times: Vec<f64> = many["steps_us"].as_array().unwrap().iter().map(|t| t.as_f64().unwrap()).collect();
+    assert_eq!(times.len(), 17);
+    times.sort_by(f64::total_cmp);
+    assert_eq!(us(&many, "time_us"), times[8]);
+    let path: f64 = many["critical_path"].as_array().unwrap().iter().map(|row| row["share"].as_f64().unwrap()).sum();
+    assert!((path - 1.0).abs() < 1e-6, "{path}");
+    assert!((parts(&many) / times[8] - 1.0).abs() < 1e-6, "{many}");
+}
+
 /// The parts of a rank's time.
 fn parts(of: &serde_json::Value) -> f64 {
     ["compute_us", "exposed_comm_us", "bubble_us", "optimizer_us", "straggler_wait_us"]

@@ -38,6 +38,7 @@ pub(super) fn alone(
         let list: Vec<&Outcome> = outcomes.iter().collect();
         all.push(
             median(&list)
+                .map(|number| list[number])
                 .map(|outcome| StepAlone { time_us: outcome.end.as_us(), parts: result::mean(&outcome.ranks) }),
         );
     }

@@ -45,6 +45,15 @@ pub struct PlayedStep {
     pub timeline: Timeline,
 }
 
+/// Steps of which all that was done is kept; of more only their times, and the median one is played again in the end.
+const WHOLE: u32 = 16;
+
+/// Lets go what grows with the operations of a step.
+fn slim(outcome: &mut Outcome) {
+    outcome.path = Vec::new();
+    outcome.ran = Vec::new();
+}
+
 /// A step that is about to be played.
 #[derive(Clone)]
 struct Job<'a> {
@@ -83,8 +92,11 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
         let began = Instant::now();
         let (outcome, carrier) = once(world, &jobs, &beside, number).map_err(|error| fault(error.to_string()))?;
         let outcomes = match outcome {
-            Ok((outcomes, times)) => {
-                ended = times;
+            Ok((mut outcomes, arrived)) => {
+                ended = arrived;
+                if different > WHOLE {
+                    outcomes.iter_mut().for_each(slim);
+                }
                 outcomes
             }
             Err(error) => {
@@ -117,7 +129,22 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
         if let Some(only) = times.first().copied().filter(|_| different < job.step.steps) {
             times.resize(job.step.steps as usize, only);
         }
-        let Some(median) = median(&outcomes) else { continue };
+        let Some(number) = median(&outcomes) else { continue };
+        let again: Outcome;
+        let mut median = outcomes[number];
+        if different > WHOLE {
+            // What was let go of it.
+            let (ended, _) = once(world, &jobs, &beside, number as u32).map_err(|error| fault(error.to_string()))?;
+            match ended {
+                Ok((mut list, _)) if at < list.len() => again = list.swap_remove(at),
+                Err(error) if !world.interrupted() => return Err(fault(error.to_string())),
+                _ => {
+                    sum.stop(StopReason::Interrupted, what);
+                    return Ok(false);
+                }
+            }
+            median = &again;
+        }
         let of = (job.step, &world.loaded.fabric);
         let (mut result, kept_of) =
             result::result(of, (&job.plan, &job.ranks), (&times, median), reuse[at].clone(), kept);
@@ -219,11 +246,11 @@ fn watched(plan: &Plan, ranks: &Ranks) -> Vec<u32> {
     wanted.iter().filter_map(first).map(|rank| rank as u32).collect()
 }
 
-/// The step of the median time, the lower of two.
-fn median<'a>(outcomes: &[&'a Outcome]) -> Option<&'a Outcome> {
+/// The number of the step of the median time, the lower of two.
+fn median(outcomes: &[&Outcome]) -> Option<usize> {
     let mut order: Vec<usize> = (0..outcomes.len()).collect();
     order.sort_by_key(|i| outcomes[*i].end);
-    outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?).copied()
+    order.get(outcomes.len().saturating_sub(1) / 2).copied()
 }
 
 /// The answer, what most of the time beside compute goes to, and what others beside it cost.
