@@ -183,7 +183,7 @@ fn measured_kernels_take_the_place_of_the_law() {
     // 8 micro batches of 32 layers, 0.1 s each and more.
     assert!(value["results"]["steps"][0]["kernels_us"].as_f64().unwrap() > 8.0 * 32.0 * 1e5, "{value}");
     fs::write(dir.path().join("k.toml"), format!("{kernel}{kernel}")).unwrap();
-    fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "k.toml:5:8", "stands twice"]);
+    fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "k.toml:6:8", "stands twice"]);
     let check = |rows: &str| {
         fs::write(dir.path().join("k.toml"), rows).unwrap();
         fabricsim_in(dir.path(), &["check", "step.toml"])
@@ -256,9 +256,12 @@ fn a_tied_embedding_is_no_pipeline_message() {
 #[test]
 fn calculons_shares_are_of_the_peak_of_the_precision() {
     let time = |keys: &str| {
-        us(&step(&small(&format!("tp = 8\ncompute = {{ law = \"calculon\" }}\n{keys}")), &[]), "compute_us")
+        let toml = with(&format!("tp = 8\nglobal_batch = 16\ncompute = {{ law = \"calculon\" }}\n{keys}"));
+        let value = run(&toml, "check", &["--format", "json"]).json();
+        value["results"]["steps"][0]["kernels_us"].as_f64().unwrap()
     };
-    assert!(time("precision = \"fp8\"\n") < 0.8 * time(""), "fp8 is not faster");
+    let (narrow, wide) = (time("precision = \"fp8\"\n"), time(""));
+    assert!(narrow < 0.8 * wide, "{narrow} {wide}");
 }
 
 #[test]

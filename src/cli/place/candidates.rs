@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use sim_core::outcome::StopReason;
 use sim_core::random::mix;
+use sim_core::units::Bytes;
 use sim_report::result::{Exposed, PlacePart, PlaceRow};
 use sim_workload::closed::{Cluster, Estimate};
-use sim_workload::memory::would_fit;
+use sim_workload::memory::{Budget, would_fit};
 use sim_workload::model::activations::Recompute;
 use sim_workload::parallel::{Order, Zero};
 use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Split};
@@ -22,6 +23,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::{Input, Loaded, Scenario, Setting};
 use crate::simulate::{Options, RunError, exposed_kind};
 
+/// Memory into which all fits.
+const ROOM: Bytes = Bytes::new(1 << 60);
+
 /// What is searched.
 pub(super) struct Search<'a> {
     pub(super) loaded: &'a Loaded,
@@ -31,6 +35,8 @@ pub(super) struct Search<'a> {
     pub(super) orders: bool,
     /// How many are estimated at most.
     pub(super) sample: Option<u64>,
+    /// Whether what does not fit into memory is looked at, too, as the scenario wants no check of it.
+    pub(super) any: bool,
 }
 
 /// A division with an order of ranks.
@@ -170,7 +176,7 @@ impl Search<'_> {
             choices: step.choices,
             machine: &step.machine,
             overlap: step.overlap,
-            budget: step.budget,
+            budget: if self.any { Budget { memory: ROOM, usable: 1_000_000, ..step.budget } } else { step.budget },
             placement: &step.placement,
         }
     }

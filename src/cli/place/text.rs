@@ -9,7 +9,7 @@ use super::candidates::words;
 use crate::diagnostic::counted;
 
 /// Rows that are shown at least, if there are so many.
-pub(super) const SHOWN: usize = 10;
+const SHOWN: usize = 10;
 
 /// The answer as text.
 pub(super) fn table(name: &str, results: &PlaceResults) -> String {
@@ -42,9 +42,11 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
         results.played,
         if results.played > 0 { format!(", {} ruled out by their bound", results.ruled_out) } else { String::new() }
     );
+    let shown = SHOWN.max(usize::try_from(results.played).unwrap_or(SHOWN));
     let rows: Vec<[String; 7]> = results
         .candidates
         .iter()
+        .take(shown)
         .map(|row| {
             [
                 words(row),
