@@ -5,6 +5,7 @@
 //! reported together.
 
 mod codes;
+mod files;
 mod github;
 mod json;
 mod sarif;
@@ -15,6 +16,7 @@ mod text;
 mod tests;
 
 pub use codes::{Code, Entry};
+pub use files::Files;
 pub use github::github;
 pub use json::{JsonDiagnostic, JsonPlace, json};
 pub use sarif::sarif;

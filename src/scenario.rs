@@ -16,6 +16,7 @@ mod hash;
 mod impossible;
 pub(crate) mod keys;
 mod load;
+mod named_files;
 mod named_keys;
 mod network;
 mod observe;
@@ -214,6 +215,14 @@ impl Loaded {
         let of = |item: &tree::Node| Some(item.as_table()?.get("kind")?.as_text()?.to_owned());
         let items = table.get("workload").and_then(tree::Node::as_array).unwrap_or(&[]);
         items.iter().map(|item| of(item).unwrap_or_default()).collect()
+    }
+
+    /// What a key of a workload that is true or false has been set to, whatever else is wrong with the input.
+    #[must_use]
+    pub fn flag(input: &Input, settings: &[Setting], workload: usize, key: &str) -> Option<bool> {
+        let (table, _) = load::tree(input, settings, &mut Diagnostics::new());
+        let item = table.get("workload")?.as_array()?.get(workload)?;
+        if let tree::Value::Boolean(value) = item.as_table()?.get(key)?.value { Some(value) } else { None }
     }
 
     /// The scenario in one line, and the catalogue rows of its own in another.

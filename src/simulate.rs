@@ -55,6 +55,7 @@ pub use local::local_copy;
 pub use observed::Recorded;
 pub(crate) use profile::asked;
 pub use step::PlayedStep;
+pub(crate) use step::exposed_kind;
 use sum::Sum;
 pub use sweep::{Predicted, played, predict, predict_with};
 
@@ -124,6 +125,8 @@ pub struct Report {
     pub recorded: Recorded,
     /// Ranks of each collective in `results`, for nccl-tests' arithmetic.
     pub ranks: Vec<u32>,
+    /// How much was simulated: events, or operations of ranks in steps whose messages can be reused.
+    pub(crate) work: u64,
     /// Why the run stopped early; `None` if everything is complete.
     pub stopped: Option<StopReason>,
     /// What is known about where it stopped.
@@ -211,7 +214,7 @@ impl Loaded {
         let mut report = sum.report(self, options);
         report.results.through_host = staged::reasons(self, &report.carried);
         report.results.faults = healthy::faults(self);
-        let well = self.healthy(&report.results, options)?;
+        let well = self.healthy(&report, options)?;
         report.results.healthy = well.as_ref().map(healthy::result);
         if let Some((row, who)) = stragglers {
             report.headline += &healthy::straggle(&report.results, row, &who);

@@ -28,7 +28,7 @@ use sim_core::random::mix;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::scenario::tree::Value;
 use crate::scenario::view::View;
-use crate::scenario::{Loaded, Setting, Varied, read_table, validate};
+use crate::scenario::{Key, Loaded, Setting, Varied, read_table, validate};
 use crate::simulate::Options;
 use axis::{Axis, Rule};
 use columns::Column;
@@ -341,6 +341,12 @@ impl Sweep {
             axis.keys.iter().for_each(|key| add(&key.text));
             axis.cells.iter().flatten().for_each(|cell| add(cell));
             add("");
+            if axis.keys.iter().any(Key::may_name_files) {
+                for row in &axis.rows {
+                    let keys: Vec<_> = axis.keys.iter().zip(row).collect();
+                    add(&self.varied.contents(&keys).to_string());
+                }
+            }
         }
         for column in &self.columns {
             add(&column.name);

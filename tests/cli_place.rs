@@ -37,6 +37,20 @@ fn time(row: &Value) -> f64 {
 }
 
 #[test]
+fn memory_is_not_looked_at_where_the_scenario_says_so() {
+    let toml = "system = \"hgx-h100\"\nnodes = 1\n[[workload]]\nkind = \"step\"\nmodel = \"llama3.1-405b\"\nglobal_batch = 8\n\
+                sequence = 4096\nmemory_check = false\n";
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.toml"), toml).unwrap();
+    let args = ["place", "s.toml", "--vary", "tp,pp", "--top", "0", "--format", "json"];
+    let value = fabricsim_in(dir.path(), &args).json();
+    assert_eq!(value["results"]["too_large"], 0);
+    assert!(value["results"]["candidates"][0]["memory_bytes"].as_u64().unwrap() > 80_000_000_000, "{value}");
+    fs::write(dir.path().join("s.toml"), toml.replace("memory_check = false\n", "")).unwrap();
+    fabricsim_in(dir.path(), &args).fails(2, &["E121"]);
+}
+
+#[test]
 fn the_best_is_first_and_all_are_accounted_for() {
     let dir = folder(STEP);
     let json = place(&dir, &["--top", "0", "--format", "json"]).json();
@@ -94,6 +108,17 @@ fn ranks_go_where_the_file_says() {
     for part in ["# Megatron-LM: --tensor-model-parallel-size ", "# SLURM: --ntasks-per-node=8 --distribution=block"] {
         assert!(text.contains(part), "{text}");
     }
+    // Without the flag Megatron-LM divides experts as it divides the rest.
+    let experts = STEP
+        .replace("llama3.1-8b", "qwen3-30b-a3b")
+        .replace("tp = 2\n", "tp = 2\npp = 2\nsplit = \"even\"\nep = 4\nrecompute = \"full\"\n");
+    let dir = folder(&experts);
+    let ran = place(&dir, &["--vary", "order", "--top", "0", "--out", "ranks.txt"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let text = fs::read_to_string(dir.path().join("ranks.txt")).unwrap();
+    let flags = "--seq-length 4096 --expert-model-parallel-size 4 --expert-tensor-parallel-size 1 --sequence-parallel \
+                 --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --recompute-granularity full";
+    assert!(text.contains(flags), "{text}");
     place(&dir, &["--top", "0", "--out", "ranks.txt"]).fails(2, &["E081"]);
     place(&dir, &["--top", "0", "--out", "s.toml"]).fails(2, &["E082"]);
 }

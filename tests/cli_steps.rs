@@ -146,8 +146,16 @@ fn what_has_no_effect_is_warned_of() {
         ("reshard = false\n", "it is of ZeRO-3"),
         ("overlap = { tensor = 4 }\nsequence_parallel = false\n", "it needs sequence parallelism"),
         ("gather = \"fp8\"\n", "parameters are gathered only if"),
+        ("split = \"both\"\n", "all layers are in one chunk"),
+        ("overlap = { context = false }\n", "there is no context parallelism"),
+        ("overlap = { pipeline = false }\n", "there is a single stage"),
+        ("overlap = { experts = false }\n", "there is no expert parallelism"),
+        ("overlap = { parameters = false }\n", "parameters are gathered only if"),
+        ("tp = 8\ndp = 1\nranks = 8\noverlap = { gradients = false }\n", "gradients are not reduced"),
+        ("zero = 3\noverlap = { parameters = false }\n", "`prefetch` says how far ahead"),
     ] {
-        let ran = check(&format!("tp = 8\nglobal_batch = 16\n{keys}"));
+        let tensor = if keys.contains("tp =") { "" } else { "tp = 8\n" };
+        let ran = check(&format!("{tensor}global_batch = 16\n{keys}"));
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.err.contains("W010") && ran.err.contains(part), "{part}: {ran:?}");
     }
@@ -175,7 +183,105 @@ fn measured_kernels_take_the_place_of_the_law() {
     // 8 micro batches of 32 layers, 0.1 s each and more.
     assert!(value["results"]["steps"][0]["kernels_us"].as_f64().unwrap() > 8.0 * 32.0 * 1e5, "{value}");
     fs::write(dir.path().join("k.toml"), format!("{kernel}{kernel}")).unwrap();
-    fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "stands twice"]);
+    fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "k.toml:6:8", "stands twice"]);
+    let check = |rows: &str| {
+        fs::write(dir.path().join("k.toml"), rows).unwrap();
+        fabricsim_in(dir.path(), &["check", "step.toml"])
+    };
+    check(&kernel.replace("100 ms", "0 ms")).fails(2, &["k.toml:4:8", "above zero and at most 1000 s"]);
+    check(&kernel.replace("time", "tame")).fails(2, &["k.toml:4:1", "unknown field `tame`"]);
+    // 64 times a thousand seconds are counted; what a factor makes of them leaves the clock.
+    let ran = check(&kernel.replace("100 ms", "1000 s"));
+    assert!(ran.code == 0 && ran.out.contains("measured: k.toml (1 of "), "{ran:?}");
+    let slow = ["check", "step.toml", "--set", "workload.0.slow_ranks=[{ rank = 1, factor = 1000 }]"];
+    fabricsim_in(dir.path(), &slow).fails(2, &["E015", "one after the other"]);
+    // Rows that the step never asks for.
+    let more = "[[kernel]]\nname = \"FFN\"\npass = \"forward\"\ntime = \"1 ms\"\n\
+                [[kernel]]\nname = \"attention\"\npass = \"weight-gradient\"\ntime = \"1 ms\"\n\
+                [[kernel]]\nname = \"head\"\npass = \"forward\"\nm = 1\nn = 2\nk = 3\ntime = \"1 ms\"\n";
+    let ran = check(&format!("{kernel}{more}"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for part in [
+        "W010",
+        "3 of 4 rows of `k.toml` without effect",
+        "`FFN`, forward: no kernel has that name: did you mean `FFN up`",
+        "`attention`, weight-gradient: it has no such pass, but forward and data-gradient",
+        "`head`, forward, m = 1, n = 2, k = 3: its shape here is m = 8192, n = 16032, k = 4096",
+    ] {
+        assert!(ran.err.contains(part), "{part} is not in\n{}", ran.err);
+    }
+}
+
+#[test]
+fn steps_stop_at_limits_as_other_work_does() {
+    for (keys, why) in
+        [("events = 100\n", "the limit of events"), ("time = \"50 us\"\n", "the limit of simulated time")]
+    {
+        for reuse in ["true", "false"] {
+            let toml = format!("{}[limits]\n{keys}", small(&format!("tp = 8\nreuse = {reuse}\n")));
+            let ran = run(&toml, "run", &[]);
+            assert!(ran.code == 4 && ran.err.contains("E070") && ran.err.contains(why), "{keys} {reuse}: {ran:?}");
+            let json = run(&toml, "run", &["--format", "json"]);
+            assert_eq!(json.code, 4, "{json:?}");
+            let stopped = if keys.contains("events") { "event_limit" } else { "time_limit" };
+            assert!(json.out.contains(&format!("\"stopped\": \"{stopped}\"")), "{json:?}");
+        }
+    }
+}
+
+#[test]
+fn what_faults_cost_is_told_with_reuse_and_without() {
+    let flap = "[[fault]]\nkind = \"flapping\"\ntarget = \"node0.nic0->leaf0\"\ndown_for = \"1 ms\"\nevery = \"2 ms\"\nfirst = \"500 us\"\n";
+    let healthy = |reuse: &str| {
+        let toml = small(&format!("fsdp = true\nreuse = {reuse}\n{flap}"));
+        run(&toml, "run", &["--format", "json"]).json()["results"]["healthy"]["steps_us"][0].clone()
+    };
+    let with = healthy("true");
+    assert!(with.as_f64().is_some_and(|us| us > 0.0), "{with}");
+    assert_eq!(with, healthy("false"));
+}
+
+#[test]
+fn a_tied_embedding_is_no_pipeline_message() {
+    let model =
+        "model = { layers = 4, hidden = 4096, heads = 32, ffn = 8192, gated = true, vocab = 256000, tied = true }\n";
+    let toml = with(&format!("{model}tp = 4\npp = 2\nglobal_batch = 16\n")).replace("8192\nmodel", "2048\nmodel");
+    let played = step(&toml, &[]);
+    assert!(played["exposed_us"]["ends"].as_f64().unwrap() > 0.1 * us(&played, "time_us"), "{played}");
+    let ran = run(&toml, "run", &[]);
+    assert!(ran.out.contains("exposed all-reduces of the tied embedding"), "{ran:?}");
+    assert!(ran.out.contains("exposed tied embedding "), "{ran:?}");
+}
+
+#[test]
+fn calculons_shares_are_of_the_peak_of_the_precision() {
+    let time = |keys: &str| {
+        let toml = with(&format!("tp = 8\nglobal_batch = 16\ncompute = {{ law = \"calculon\" }}\n{keys}"));
+        let value = run(&toml, "check", &["--format", "json"]).json();
+        value["results"]["steps"][0]["kernels_us"].as_f64().unwrap()
+    };
+    let (narrow, wide) = (time("precision = \"fp8\"\n"), time(""));
+    assert!(narrow < 0.8 * wide, "{narrow} {wide}");
+}
+
+#[test]
+fn outputs_are_looked_at_before_the_work() {
+    let toml = small("tp = 8\n");
+    run(&toml, "run", &["--timeline", "none/t.svg"]).fails(2, &["E082", "its folder does not exist"]);
+    run(&toml, "place", &["--out", "none/ranks.txt"]).fails(2, &["E082", "its folder does not exist"]);
+    let transfer =
+        "system = \"hgx-h100\"\n[[workload]]\nkind = \"transfer\"\npattern = \"shift\"\nshift = 1\nsize = \"1 MiB\"\n";
+    run(transfer, "run", &["--timeline", "t.svg"]).fails(2, &["--timeline is for training steps, and there is none"]);
+}
+
+#[test]
+fn rails_are_those_of_the_network() {
+    let keys = "tp = 8\npp = 2\nglobal_batch = 16\n";
+    assert!(check(keys).out.contains("2 nodes, own rail"));
+    let ran = run(&format!("{}[fabric]\nkind = \"leaf-spine\"\n", with(keys)), "check", &[]);
+    assert!(ran.code == 0 && ran.out.contains("2 nodes ") && !ran.out.contains("rail,"), "{ran:?}");
+    assert!(!ran.out.contains("own rail"), "{ran:?}");
+    run(&with(&format!("{keys}placement = {{ nodes = [0, 1, 2] }}\n")), "check", &[]).fails(2, &["there is no node 2"]);
 }
 
 #[test]
@@ -189,7 +295,7 @@ fn experts_and_segments_in_a_rack() {
     let ran = run(&toml.replace("segment = 64", "segment = 72"), "check", &["--format", "json"]).json();
     let rows = ran["results"]["steps"][0]["messages"].as_array().unwrap().clone();
     let experts = rows.iter().find(|m| m["group"] == "ep").unwrap();
-    assert!(experts["domains"].as_u64() >= Some(1), "{experts}");
+    assert_eq!(experts["domains"], 2, "{experts}");
     run(&toml.replace("segment = 64", "segment = 30"), "check", &[])
         .fails(2, &["E120", "near: segment = 24, 28, 32 or 36"]);
     run(&toml.replace("ep = 64", "ep = 48"), "check", &[]).fails(2, &["`experts % ep = 0`", "near: ep = "]);
@@ -209,6 +315,20 @@ fn step(toml: &str, args: &[&str]) -> serde_json::Value {
 
 fn us(step: &serde_json::Value, key: &str) -> f64 {
     step[key].as_f64().unwrap_or_else(|| panic!("{key} in {step}"))
+}
+
+#[test]
+fn of_many_steps_the_median_is_whole() {
+    // More than are kept whole: the median one is played again.
+    let toml = small("tp = 8\nsteps = 17\njitter = { kernel_sigma = 0.02 }\n");
+    let many = step(&toml, &[]);
+    let mut times: Vec<f64> = many["steps_us"].as_array().unwrap().iter().map(|t| t.as_f64().unwrap()).collect();
+    assert_eq!(times.len(), 17);
+    times.sort_by(f64::total_cmp);
+    assert_eq!(us(&many, "time_us"), times[8]);
+    let path: f64 = many["critical_path"].as_array().unwrap().iter().map(|row| row["share"].as_f64().unwrap()).sum();
+    assert!((path - 1.0).abs() < 1e-6, "{path}");
+    assert!((parts(&many) / times[8] - 1.0).abs() < 1e-6, "{many}");
 }
 
 /// The parts of a rank's time.

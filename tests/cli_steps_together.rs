@@ -41,6 +41,13 @@ fn jobs_over_the_same_spines_slow_each_other_down() {
     assert_eq!(both["further_steps"].as_array().unwrap().len(), 1);
     // What each would take alone is told, and is what it takes alone.
     assert_eq!(both["step"]["alone"]["time_us"], alone["step"]["time_us"]);
+    // Each has its own calls; what was simulated of them was for both.
+    let reuse = |of: &serde_json::Value| of["reuse"].clone();
+    let (first, second) = (reuse(&both["step"]), reuse(&both["further_steps"][0]));
+    assert_eq!(first["calls"], alone["step"]["reuse"]["calls"]);
+    let sum = first["calls"].as_u64().unwrap() + second["calls"].as_u64().unwrap();
+    assert_eq!((first["together"].as_u64(), second["together"].as_u64()), (Some(sum), Some(sum)));
+    assert_eq!(first["played"], second["played"]);
     let other = results(&scenario(&[("1, 3", "")], ""));
     assert_eq!(both["further_steps"][0]["alone"]["time_us"], other["step"]["time_us"]);
     assert!(alone["step"].get("alone").is_none());
@@ -68,7 +75,10 @@ fn transfers_run_beside_a_step() {
     assert_eq!(with["beside_steps"][0]["name"], "checkpoint");
     assert!(with["beside_steps"][0]["times"].as_u64().unwrap() > 1, "{with}");
     let once = run(&scenario(&[("0, 2", "")], &beside("")), &[]);
-    assert!(once.out.contains("checkpoint has arrived by then."), "{once:?}");
+    assert!(once.out.contains("checkpoint has arrived by then, after "), "{once:?}");
+    let one = &with["beside_steps"][0];
+    let (mean, first) = (one["time_us"].as_f64().unwrap(), one["first_us"].as_f64().unwrap());
+    assert!(mean > 100.0 && first > 100.0 && mean * one["times"].as_f64().unwrap() <= us(&with) + 1.0, "{one}");
 }
 
 #[test]

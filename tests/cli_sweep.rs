@@ -321,10 +321,25 @@ fn points_that_cannot_be_played_have_a_row_that_says_why() {
     let dir = folder(&bad);
     let ran = sweep(&dir, &["--out", "a.csv", "--shard", "1/5"]);
     let rows = cells(&text(&dir, "a.csv"));
-    let failed = rows.iter().skip(1).filter(|row| !row[7].is_empty()).count();
-    assert!(failed > 0 && failed == rows.len() - 1 || ran.code == 0, "{ran:?} {rows:?}");
+    done(&ran);
+    assert_eq!(rows.len(), 19);
     for row in rows.iter().skip(1) {
-        assert_eq!(row[7].is_empty(), !row[5].is_empty(), "{row:?}");
+        // A node alone needs no spine.
+        assert_eq!(row[7].starts_with("E016 out of range: spines is 1"), row[2] != "1", "{row:?}");
+        assert_eq!(row[5].is_empty(), row[2] != "1", "{row:?}");
+    }
+
+    // Where not one point can be played the code says so, as often as it is asked.
+    let dir = folder(&format!(
+        "{}[base.limits]\nevents = 10\n",
+        SWEEP.replace("[[axis]]\nkey = \"nodes\"\nvalues = [1, 2]\n", "")
+    ));
+    for name in ["none.csv", "none.parquet"] {
+        for more in [&[][..], &["--resume"]] {
+            let ran = sweep(&dir, &[&["--out", name], more].concat());
+            let why = format!("not one point could be played: see `error` in `{name}`");
+            assert!(ran.code == 2 && ran.err.contains(&why), "{ran:?}");
+        }
     }
 
     // Nodes that do not exist in a group: some points only.
@@ -420,4 +435,65 @@ fn bundled_sweeps_are_played() {
         played += 1;
     }
     assert!(played >= 3, "{played}");
+}
+
+/// A step whose kernels are measured: three points, or as many as `axis` has.
+fn measured(axis: &str) -> String {
+    format!(
+        "[base]\nsystem = \"hgx-h100\"\nnodes = 1\n[[base.workload]]\nkind = \"step\"\ntp = 8\nglobal_batch = 8\n\
+         model = {{ layers = 4, hidden = 2048, heads = 16, ffn = 8192, vocab = 32000 }}\n\
+         compute = {{ profile = \"k.toml\" }}\n[[axis]]\n{axis}"
+    )
+}
+
+fn kernel(time: &str) -> String {
+    format!("[[kernel]]\nname = \"FFN up\"\npass = \"forward\"\ntime = \"{time}\"\n")
+}
+
+#[test]
+fn files_that_a_scenario_names_count_as_its_keys_do() {
+    // Named by the scenario, and by one of the values of an axis.
+    let axis = "key = \"workload.0.micro_batch\"\nvalues = [1, 2, 4]\n";
+    let named = "key = \"workload.0.compute.profile\"\nvalues = [\"a.toml\", \"k.toml\"]\n";
+    for axis in [axis, named] {
+        let dir = folder(&measured(axis));
+        let write = |name: &str, time: &str| fs::write(dir.path().join(name), kernel(time)).unwrap();
+        write("a.toml", "2 ms");
+        write("k.toml", "1 ms");
+        done(&sweep(&dir, &["--out", "a.csv"]));
+        let all = text(&dir, "a.csv");
+        let first: String = all.split_inclusive('\n').take(2).collect();
+        fs::write(dir.path().join("a.csv"), &first).unwrap();
+        write("k.toml", "50 ms");
+        sweep(&dir, &["--out", "a.csv", "--resume"]).fails(2, &["E063", "of sweep"]);
+        assert_eq!(text(&dir, "a.csv"), first);
+        write("k.toml", "1 ms");
+        done(&sweep(&dir, &["--out", "a.csv", "--resume"]));
+        assert_eq!(text(&dir, "a.csv"), all);
+        // Line ends of another program are not mixed with these.
+        fs::write(dir.path().join("a.csv"), first.replace('\n', "\r\n")).unwrap();
+        sweep(&dir, &["--out", "a.csv", "--resume"]).fails(2, &["E063", "CR LF"]);
+    }
+}
+
+#[test]
+fn transfers_beside_a_step_have_times_of_their_own() {
+    let beside = "[[base.workload]]\nkind = \"transfer\"\nwith_previous = true\npattern = \"shift\"\nshift = 1\nsize = \"1 MiB\"\n\
+                  [[axis]]\nkey = \"workload.1.size\"\nvalues = [\"1 MiB\", \"4 MiB\"]\n";
+    let base = measured("").replace("compute = { profile = \"k.toml\" }\n[[axis]]\n", "");
+    let dir = folder(&format!("{base}{beside}"));
+    done(&sweep(&dir, &["--out", "a.csv"]));
+    let rows = cells(&text(&dir, "a.csv"));
+    let column = |name: &str| rows[0].iter().position(|cell| cell == name);
+    let us = |row: usize| rows[row][column("beside.time_us").unwrap()].parse::<f64>().unwrap();
+    assert!(us(1) > 1.0 && us(2) > 2.0 * us(1), "{rows:?}");
+    assert_eq!(rows[1][column("beside.times").unwrap()], "1");
+    assert_eq!(column("longest_us"), None, "{rows:?}");
+}
+
+#[test]
+fn grids_are_counted_before_they_are_made() {
+    let axis = |key: &str| format!("[[axis]]\nkey = \"{key}\"\nrange = {{ from = 1, to = 1000000, step = 1 }}\n");
+    let dir = folder(&SWEEP.replace("[[axis]]", &format!("{}{}[[axis]]", axis("seed"), axis("nodes"))));
+    sweep(&dir, &["--dry-run"]).fails(2, &["E003", "the axes before them leave room for 1"]);
 }

@@ -45,7 +45,14 @@ fn acked(report: &Report) -> Vec<f64> {
 }
 
 fn deepest(report: &Report) -> u64 {
-    report.results.links.iter().filter(|l| l.mean_queue_bytes.is_some()).map(|l| l.peak_queue_bytes).max().unwrap()
+    report
+        .results
+        .links
+        .iter()
+        .filter(|l| l.mean_queue_bytes.is_some())
+        .filter_map(|l| l.peak_queue_bytes)
+        .max()
+        .unwrap()
 }
 
 #[track_caller]

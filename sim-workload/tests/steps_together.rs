@@ -109,7 +109,13 @@ fn run(fabric: &Fabric, jobs: &[&Planned], beside: &[(Vec<Message>, Option<Span>
             whole = Whole::new(made, Limits::default()).unwrap();
             &mut whole
         };
-        play_together(players, &traffic, carrier, &|| false).unwrap()
+        let (outcomes, arrived) = play_together(players, &traffic, carrier, &|| false).unwrap();
+        // Each time takes a while, and they come one after the other.
+        for one in &arrived {
+            assert_eq!(one.first.is_some(), one.times > 0);
+            assert!(one.total >= one.first.unwrap_or_default());
+        }
+        (outcomes, arrived.iter().map(|one| one.times).collect())
     };
     let (with, without) = (once(true), once(false));
     let ends = |of: &(Vec<Outcome>, Vec<u64>)| of.0.iter().map(|o| o.ends.clone()).collect::<Vec<_>>();

@@ -53,7 +53,7 @@ pub(super) fn print_warned<R: Serialize>(
     print(&envelope.to_json().map_err(Failure::internal)?)
 }
 
-/// Whether a file could be written there: no folder or device, and nothing unless `force` is set.
+/// Whether a file could be written there: in a folder that is there, no folder or device itself, and nothing unless `force` is set.
 pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
     let shown = shorten(&path.display().to_string());
     if path.is_dir() {
@@ -63,6 +63,19 @@ pub(super) fn writable(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && path.symlink_metadata().is_ok() {
         let fault = Diagnostic::new(Code::Exists, format!("`{shown}` exists already"))
             .help("give another name, or overwrite it with `--force`");
+        return Err(Failure::of(Exit::Usage, fault));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let why = match folder.metadata() {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some("its folder is a file"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("its folder does not exist"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Some("its folder is a file"),
+        // The attempt will tell.
+        Err(_) => None,
+    };
+    if let Some(why) = why {
+        let fault = Diagnostic::new(Code::Unwritable, format!("cannot write `{shown}`: {why}"));
         return Err(Failure::of(Exit::Usage, fault));
     }
     // A rename would put a plain file in the place of a pipe or a device.
@@ -148,6 +161,9 @@ mod tests {
         write(&path, b"two", true).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         for bad in [dir.path().to_owned(), dir.path().join("none/x"), path.join("x")] {
+            // Told before the work, too.
+            let failure = writable(&bad, true).unwrap_err();
+            assert_eq!(failure.diagnostics.list[0].code, Code::Unwritable, "{bad:?}");
             let failure = write(&bad, b"x", true).unwrap_err();
             assert_eq!(failure.diagnostics.list[0].code, Code::Unwritable, "{bad:?}");
         }

@@ -18,6 +18,9 @@ use crate::diagnostic::{Code, Diagnostic, suggest};
 use crate::scenario::{Input, Loaded, Setting, Step, Workload};
 use candidates::{Candidate, Search};
 
+/// Candidates that results list at most; of `--top` there are no more.
+const LISTED: usize = 1000;
+
 /// Try divisions of a training step (TP, CP, PP, VP, EP, DP), and orders of its ranks: the best, and why it is
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -68,7 +71,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let Some(Workload::Step(step)) = loaded.scenario.workloads.get(number) else { return Err(no_step()) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0) as usize).build();
     let pool = pool.map_err(Failure::internal)?;
-    let search = Search { loaded: &loaded, step, vary: &vary, orders, sample: args.sample };
+    let any = Loaded::flag(&input, &context.settings, number, "memory_check") == Some(false);
+    let search = Search { loaded: &loaded, step, vary: &vary, orders, sample: args.sample, any };
     let (mut list, counts) = pool.install(|| search.estimates())?;
     let estimated = list.len() as u64;
     let flag = interrupt::flag();
@@ -92,7 +96,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         estimated,
         played: played as u64,
         ruled_out: list.iter().filter(over).count() as u64,
-        candidates: list.iter().take(text::SHOWN.max(best)).map(|one| one.row(step)).collect(),
+        candidates: list.iter().take(LISTED).map(|one| one.row(step)).collect(),
         why: reasons(&list),
     };
     if let (Some(out), Some(first)) = (&args.out, list.first()) {

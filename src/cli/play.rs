@@ -72,6 +72,10 @@ pub(super) fn play(
     }
     if let Some(file) = view.timeline {
         timeline_form(file)?;
+        if !loaded.scenario.workloads.iter().any(|workload| matches!(workload, Workload::Step(_))) {
+            let fault = Diagnostic::new(Code::BadArgument, "--timeline is for training steps, and there is none");
+            return Err(Failure::of(Exit::Usage, fault.help("[[workload]] kind = \"step\"")));
+        }
         output::writable(file, view.force)?;
     }
     let tuner = view.tuner.map(|file| ("--tuner", file.to_owned()));
@@ -224,10 +228,7 @@ fn timeline_form(file: &Path) -> Result<bool, Failure> {
 
 /// Writes what ranks of the first step did over time.
 fn timeline_file(file: &Path, report: &Report, force: bool) -> Result<(), Failure> {
-    let Some(step) = report.steps.first() else {
-        let fault = Diagnostic::new(Code::BadArgument, "--timeline is for training steps, and none was played");
-        return Err(Failure::of(Exit::Usage, fault.help("[[workload]] kind = \"step\"")));
-    };
+    let Some(step) = report.steps.first() else { return Err(Failure::internal("a step that was not played")) };
     let text = match timeline_form(file)? {
         true => step.timeline.svg().map_err(Failure::internal)?,
         false => step.timeline.trace(),

@@ -128,7 +128,9 @@ impl Call<'_> {
         let read: Vec<_> = sweep.files.iter().map(|path| ("a file", path.clone())).collect();
         output::apart(&target.outputs(), &read)?;
         if target.is_complete(sweep, points, self.args.resume)? {
-            return self.answer(target, (points.len(), target.failed()?), &Diagnostics::new());
+            let failed = target.failed()?;
+            self.answer(target, (points.len(), failed), &Diagnostics::new())?;
+            return self.verdict(target, failed, &Seen::default());
         }
         let mut rows = RowFile::open(&target.rows, sweep, points, self.args.resume).map_err(|fault| refused(*fault))?;
         let todo: Vec<(usize, usize)> = points.iter().copied().enumerate().filter(|(at, _)| !rows.has(*at)).collect();
@@ -177,10 +179,20 @@ impl Call<'_> {
         target.complete()?;
         self.told(used, numbers.len(), failed, &seen);
         self.answer(target, (done, failed), &found)?;
-        match seen.all_failed(points.len()) {
-            Some(first) => Err(Failure::usage(first)),
-            None => Ok(()),
+        self.verdict(target, failed, &seen)
+    }
+
+    /// A failure if not one of the rows that are there is of a point that could be played, whichever call played it.
+    fn verdict(&self, target: &Target, failed: usize, seen: &Seen) -> Result<(), Failure> {
+        if failed < self.points.len() {
+            return Ok(());
         }
+        let none = || {
+            let message = format!("not one point could be played: see `error` in `{}`", target.out.display());
+            Diagnostics::of(Diagnostic::new(Code::NoWorkload, message))
+        };
+        let found = seen.first_found().filter(Diagnostics::has_errors).unwrap_or_else(none);
+        Err(Failure::usage(found))
     }
 
     /// Why a point ends the sweep, if it does.

@@ -131,7 +131,7 @@ Take one of the `extends` out.";
     rate = \"400 Gb/s\"      # bits:  b
     rate = \"50 GB/s\"       # bytes: B, the same rate
     size = \"64 KiB\"        # 65,536 bytes; \"64 KB\" is 64,000
-    latency = \"1.5 us\"     # ps, ns, us, ms, s
+    latency = \"1.5 us\"     # ps, ns, us, ms, s, min, h, d
 
 Only the nccl-tests flags -b -e -f -n -w take bare numbers, as they do in nccl-tests.";
 

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use super::Files;
+
 /// The number of a text within [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
@@ -38,9 +40,17 @@ struct Source {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     list: Vec<Source>,
+    /// Those who go on with these texts read no file twice.
+    files: Files,
 }
 
 impl Sources {
+    /// The files that were read.
+    #[must_use]
+    pub const fn files(&self) -> &Files {
+        &self.files
+    }
+
     /// Adds a text called `name` (a path as the user wrote it, or `--set`).
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
         let id = SourceId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::designs::{self, Designs};
 use super::presets;
 use super::tree::{self, Entry, Node, Table, Value};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Files, Place, Sources, shorten};
 pub(super) use settings::split_key;
 use settings::{FAULT, apply, set};
 
@@ -203,7 +203,7 @@ pub(super) fn file(
         });
         Table::default()
     };
-    let text = match read(path) {
+    let text = match read(path, diagnostics.sources.files()) {
         Ok(text) => text,
         Err(diagnostic) => return fail(diagnostics, *diagnostic),
     };
@@ -229,7 +229,7 @@ pub(super) fn file(
 
 /// A file's own keys, whatever it extends.
 pub(crate) fn read_table(path: &Path, diagnostics: &mut Diagnostics) -> Table {
-    match read(path) {
+    match read(path, diagnostics.sources.files()) {
         Ok(text) => {
             let source = diagnostics.sources.add(path.display().to_string(), text.clone());
             tree::parse(source, &text, diagnostics)
@@ -264,8 +264,18 @@ fn base_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The text of a scenario file.
-pub(super) fn read(path: &Path) -> Result<String, Box<Diagnostic>> {
+/// The path that a text names: relative to the file that it stands in, which for a flag is the folder that the user is in.
+pub(super) fn beside(name: &Node, sources: &Sources) -> Option<PathBuf> {
+    let folder = Path::new(sources.name(name.place.source)).parent().unwrap_or(Path::new(""));
+    Some(folder.join(name.as_text()?))
+}
+
+/// The text of a file that a scenario consists of or names, as it was when it was first read.
+pub(super) fn read(path: &Path, files: &Files) -> Result<String, Box<Diagnostic>> {
+    files.get(path, || from_disk(path))
+}
+
+fn from_disk(path: &Path) -> Result<String, Box<Diagnostic>> {
     let shown = shorten(&path.display().to_string());
     let unreadable = |why: String| Diagnostic::new(Code::Unreadable, format!("cannot read `{shown}`: {why}"));
     let io = |error: std::io::Error| {

@@ -1,7 +1,5 @@
 //! Timing parameters of a scenario that replace the built-in ones.
 
-use std::path::Path;
-
 use indexmap::IndexMap;
 use sim_collectives::spread::FormClass;
 use sim_collectives::timing::{Key, Origin, Timing, Unit};
@@ -52,10 +50,9 @@ pub(super) fn below(table: &mut Table, depth: usize, diagnostics: &mut Diagnosti
         let fault = Diagnostic::new(Code::Cycle, format!("`profile.from` more than {MAX_DEPTH} files deep"));
         return diagnostics.push(fault.at(node.place.clone(), "named here").help("take one of the `from` out"));
     }
-    // Relative to the file that says so, which for a flag is the folder that the user is in.
-    let beside = Path::new(diagnostics.sources.name(node.place.source)).parent().unwrap_or(Path::new("")).to_owned();
+    let Some(path) = load::beside(&node, &diagnostics.sources) else { return };
     let before = diagnostics.list.len();
-    let mut read = load::file(&beside.join(name), Some(&node.place), &mut Vec::new(), diagnostics);
+    let mut read = load::file(&path, Some(&node.place), &mut Vec::new(), diagnostics);
     below(&mut read, depth + 1, diagnostics);
     for entry in read.entries.iter().filter(|e| e.key != "profile" && !BESIDE.contains(&e.key.as_str())) {
         let fault = Diagnostic::new(

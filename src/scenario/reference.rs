@@ -31,7 +31,7 @@ factor = 8
 |---|---|---|
 | rate | `\"400 Gb/s\"`, `\"50 GB/s\"`, `\"400Gbps\"` | one direction; `b` is bits, `B` bytes; `{ both_directions = \"900 GB/s\" }` is halved |
 | size | `\"64 KiB\"`, `\"64 KB\"` | `KiB` is 1024 bytes, `KB` 1000 |
-| time | `\"1.5 us\"`, `\"200 ns\"` | `ps`, `ns`, `us`, `ms`, `s` |
+| time | `\"1.5 us\"`, `\"200 ns\"` | `ps`, `ns`, `us`, `ms`, `s`, `min`, `h`, `d` |
 | length | `\"3 m\"` | `cm`, `m`, `km` |
 | device | `3`, `\"node0.gpu3\"`, `\"node0.nic1\"`, `\"leaf4\"` | a number is a rank, node by node |
 

@@ -134,7 +134,7 @@ fn of_kind(kind: &Kind) -> Value {
                 "additionalProperties": false,
             },
         ]}),
-        Kind::Time => text("(ps|ns|us|µs|μs|ms|s)"),
+        Kind::Time => text("(ps|ns|us|µs|μs|ms|s|min|h|d)"),
         Kind::Length => text("(cm|m|km)"),
         Kind::Choice(words) => json!({ "type": "string", "enum": words }),
         Kind::Device => json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] }),

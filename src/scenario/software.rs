@@ -1,5 +1,7 @@
 //! The communication library of a scenario.
 
+use std::path::Path;
+
 use indexmap::IndexMap;
 use sim_collectives::launch::Launch;
 use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, TunerFile, Version};
@@ -7,7 +9,7 @@ use sim_collectives::nccl::{Effect, Knob, KnobError, Knobs, TunerFile, Version};
 use super::channels::Channels;
 use super::tree::{Entry, Node, Value};
 use super::view::View;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Files, Place, shorten};
 
 /// The communication library and how it is started.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,21 +173,30 @@ pub(super) fn software(root: &View<'_>, out: &mut Diagnostics) -> Software {
 pub(crate) const TUNER_FILE: &str = "NCCL_TUNER_CONFIG_FILE";
 const TUNER_PLUGIN: &str = "NCCL_TUNER_PLUGIN";
 
+/// The text of a tuner's file, as it was when it was first read.
+pub(super) fn tuner_text(path: &str, files: &Files) -> Result<String, Box<Diagnostic>> {
+    let read = || {
+        let text = std::fs::metadata(path).and_then(|found| {
+            if !found.is_file() || found.len() > super::MAX_BYTES {
+                return Err(std::io::Error::other("it is no plain file of at most 4 MiB"));
+            }
+            std::fs::read_to_string(path)
+        });
+        let message = |error| format!("cannot read `{}`: {error}", shorten(path));
+        text.map_err(|error| Box::new(Diagnostic::new(Code::Unreadable, message(error))))
+    };
+    files.get(Path::new(path), read)
+}
+
 /// Reads the tuner's file; a path that is not absolute begins in the folder in which the program runs.
 fn tuner_file(entry: &Entry, path: &str, out: &mut Diagnostics) -> Option<TunerFile> {
     let shown = shorten(path);
     let fault =
         |message: String, label: String| Diagnostic::new(Code::Unreadable, message).at(entry.node.place.clone(), label);
-    let read = std::fs::metadata(path).and_then(|found| {
-        if !found.is_file() || found.len() > super::MAX_BYTES {
-            return Err(std::io::Error::other("it is no plain file of at most 4 MiB"));
-        }
-        std::fs::read_to_string(path)
-    });
-    let text = match read {
+    let text = match tuner_text(path, out.sources.files()) {
         Ok(text) => text,
-        Err(error) => {
-            out.push(fault(format!("cannot read `{shown}`: {error}"), "the tuner's file".to_owned()));
+        Err(unread) => {
+            out.push(unread.at(entry.node.place.clone(), "the tuner's file"));
             return None;
         }
     };

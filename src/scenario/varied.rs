@@ -1,12 +1,12 @@
 //! A scenario that is loaded many times, with other values of some keys each time.
 //!
-//! Files are read once, and fabrics that come again are built once.
+//! Files are read once, whenever a value names them first, and fabrics that come again are built once.
 
 use std::path::Path;
 
 use super::keys::{Kind, ROOT, TableSpec};
 use super::tree::{Node, Table, Value};
-use super::{Fabrics, Loaded, Setting, checked, designs, hash, load, validate};
+use super::{Fabrics, Loaded, Setting, checked, designs, hash, load, named_files, validate};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, shorten};
 
 /// A key of a scenario, as `--set` takes it, and where it was written.
@@ -25,7 +25,7 @@ pub(crate) struct Varied {
     settings: Vec<Setting>,
     name: String,
     fabrics: Fabrics,
-    /// The texts that were read, with warnings at most.
+    /// The texts that were read, with warnings at most; what is loaded shares their files.
     found: Diagnostics,
 }
 
@@ -68,6 +68,11 @@ impl Key {
             return node;
         }
         Node { place: node.place.clone(), value: Value::Array(vec![node]) }
+    }
+
+    /// Whether its values may name files.
+    pub(crate) fn may_name_files(&self) -> bool {
+        named_files::may_name(&self.parts)
     }
 
     fn is_design(&self) -> bool {
@@ -127,6 +132,13 @@ impl Varied {
     pub(crate) fn hash(&self) -> u64 {
         let settings = self.settings.iter().map(|s| format!("{}={}", s.key.as_deref().unwrap_or(""), s.text));
         settings.fold(hash::of(&self.table), |sum, setting| hash::text(&setting, sum))
+    }
+
+    /// A hash of the contents of the files that it names with these keys set.
+    pub(crate) fn contents(&self, keys: &[(&Key, &Node)]) -> u64 {
+        let mut out = Diagnostics { sources: self.found.sources.clone(), list: Vec::new() };
+        let (table, _) = self.tree(keys, &mut out);
+        named_files::contents(&table, &out.sources)
     }
 
     /// Loads it with these keys set.

@@ -5,10 +5,10 @@ use sim_report::table::number;
 use sim_topology::Fabric;
 
 use super::{Options, Report, RunError};
-use crate::scenario::Loaded;
+use crate::scenario::{Loaded, Workload};
 
-/// Events up to which a run is played again without its faults: about a second of work. By events and not by the clock,
-/// so that the same scenario always gives the same output.
+/// Work up to which a run is played again without its faults: about a second. By events, in steps by operations of ranks, and not by
+/// the clock, so that the same scenario always gives the same output, whatever is reused.
 pub(crate) const CHEAP: u64 = 5_000_000;
 
 /// What is broken, as results have it.
@@ -48,9 +48,8 @@ pub(super) fn straggle(results: &RunResults, row: usize, who: &str) -> String {
 
 impl Loaded {
     /// The same work without the faults, where there are any and the run was short enough to be played again.
-    pub(super) fn healthy(&self, ill: &RunResults, options: &Options<'_>) -> Result<Option<Report>, RunError> {
-        let stopped = ill.engine.stopped.as_deref() != Some("finished");
-        if self.fabric.faults().is_empty() || stopped || ill.engine.events > CHEAP {
+    pub(super) fn healthy(&self, ill: &Report, options: &Options<'_>) -> Result<Option<Report>, RunError> {
+        if self.fabric.faults().is_empty() || ill.stopped.is_some() || ill.work > CHEAP {
             return Ok(None);
         }
         // The faults were laid upon such a fabric, so that it can be built.
@@ -59,6 +58,12 @@ impl Loaded {
             faults: error.to_string(),
         })?;
         let mut well = Self { fabric, ..self.clone() };
+        // Times are the same with reuse and without.
+        for workload in &mut well.scenario.workloads {
+            if let Workload::Step(step) = workload {
+                step.reuse = true;
+            }
+        }
         if let Some(packets) = &mut well.packets {
             // Nobody looks at it.
             packets.observed = crate::scenario::Observed::default();

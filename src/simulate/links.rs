@@ -32,11 +32,13 @@ pub struct Carried {
 pub(super) struct Totals {
     links: Vec<Counted>,
     time: Span,
+    /// Whether queues of some simulations were not looked at.
+    unseen: bool,
 }
 
 impl Totals {
     pub(super) fn new(links: usize) -> Self {
-        Self { links: vec![Counted::default(); links], time: Span::ZERO }
+        Self { links: vec![Counted::default(); links], time: Span::ZERO, unseen: false }
     }
 
     /// Adds one simulation, as if it followed the others. The time before its work began does not count.
@@ -57,6 +59,7 @@ impl Totals {
             sum.busy += link.rate.time_for(*payload);
         }
         self.time += ended.since(Time::ZERO);
+        self.unseen = true;
     }
 
     /// Payload and time held by outages of each link, in the fabric's order.
@@ -79,9 +82,10 @@ impl Totals {
                 bytes: sum.payload,
                 utilization: share(sum.busy, self.time),
                 peak_queue_bytes: match (port, sum.longest_wait) {
-                    (Some(port), _) => port.peak,
-                    (None, Span::ZERO) => 0,
-                    (None, wait) => link.rate.ps_per_byte().bytes_in(wait).get(),
+                    (Some(port), _) => Some(port.peak),
+                    (None, _) if self.unseen => None,
+                    (None, Span::ZERO) => Some(0),
+                    (None, wait) => Some(link.rate.ps_per_byte().bytes_in(wait).get()),
                 },
                 ecn_marked: counted.marks,
                 pfc_pause_us: pause,

@@ -25,6 +25,8 @@ pub(super) struct Sum {
     pub(super) wall: Duration,
     pub(super) simulated: Span,
     pub(super) fingerprint: u64,
+    /// Events of all simulations; of steps whose messages can be reused the operations of ranks, which are as many whether they are.
+    pub(super) work: u64,
     pub(super) headline: String,
     /// The row of the headline and its stragglers, if it has any.
     pub(super) stragglers: Option<(usize, String)>,
@@ -47,6 +49,7 @@ impl Sum {
             wall: Duration::ZERO,
             simulated: Span::ZERO,
             fingerprint: 0,
+            work: 0,
             headline: String::new(),
             stragglers: None,
             headline_us: 0.0,
@@ -69,6 +72,7 @@ impl Sum {
         self.packets.add(what, loaded, outcome, began);
         let engine = &mut self.results.engine;
         engine.events += outcome.engine.events;
+        self.work += outcome.engine.events;
         engine.segment_hops += outcome.engine.segment_hops;
         let (ahead, repeated) = (&mut engine.fast_forwarded, outcome.repeated);
         ahead.periods += repeated.periods;
@@ -150,6 +154,7 @@ impl Sum {
             steps: self.steps,
             recorded,
             ranks: self.ranks,
+            work: self.work,
             stopped: self.stopped,
             stopped_at: self.stopped_at,
         }

@@ -46,7 +46,9 @@ pub(super) fn axes(view: &View<'_>, out: &mut Diagnostics) -> Vec<Axis> {
     for item in view.items("axis") {
         let Some(table) = item.as_table() else { continue };
         let before = out.list.len();
-        let Some(axis) = axis(&View::new(table, &AXIS), &item.place, out) else {
+        // Values are counted before they are made.
+        let points = axes.iter().fold(1_usize, |all, axis: &Axis| all.saturating_mul(axis.rows.len()));
+        let Some(axis) = axis(&View::new(table, &AXIS), &item.place, MOST_POINTS / points.max(1), out) else {
             debug_assert!(out.list.len() > before || out.has_errors());
             continue;
         };
@@ -65,7 +67,7 @@ pub(super) fn axes(view: &View<'_>, out: &mut Diagnostics) -> Vec<Axis> {
     axes
 }
 
-fn axis(view: &View<'_>, place: &Place, out: &mut Diagnostics) -> Option<Axis> {
+fn axis(view: &View<'_>, place: &Place, most: usize, out: &mut Diagnostics) -> Option<Axis> {
     let keys = keys(view, place, out)?;
     let names = match view.node("name") {
         Some(node) if view.has("keys") => {
@@ -100,7 +102,7 @@ fn axis(view: &View<'_>, place: &Place, out: &mut Diagnostics) -> Option<Axis> {
                 out.push(fault.at(node.place.clone(), "list rows of `values` for several"));
                 return None;
             }
-            range::values(&range, &node.place, out)?.into_iter().map(|node| vec![node]).collect()
+            range::values(&range, &node.place, most, out)?.into_iter().map(|node| vec![node]).collect()
         }
     };
     if rows.is_empty() {

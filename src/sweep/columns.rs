@@ -151,9 +151,16 @@ pub(super) fn usual(loaded: &Loaded) -> Result<Vec<Column>, Box<Diagnostic>> {
             }
         }
     }
-    if workloads.iter().any(|w| matches!(w, Workload::Transfer(_))) {
+    let (beside, own) = transfers(workloads);
+    if own {
         add("bytes", "transfer_totals.bytes");
         add("longest_us", "transfer_totals.longest_us");
+    }
+    for at in 0..beside {
+        let prefix = if beside == 1 { "beside".to_owned() } else { format!("beside_steps.{at}") };
+        add(&format!("{prefix}.times"), &format!("beside_steps.{at}.times"));
+        // What has not arrived by the end of the step took no time that is known.
+        add(&format!("{prefix}.time_us"), &format!("beside_steps.{at}.time_us?"));
     }
     if workloads.iter().any(|w| matches!(w, Workload::Step(_))) {
         let parts = ["compute_us", "exposed_comm_us", "bubble_us", "optimizer_us", "straggler_wait_us"];
@@ -200,6 +207,21 @@ pub(super) fn usual(loaded: &Loaded) -> Result<Vec<Column>, Box<Diagnostic>> {
         return Err(Box::new(fault.help(help).help("or say what a row has: columns = [\"collectives.0.time_us\"]")));
     }
     Ok(columns)
+}
+
+/// How many workloads of transfers run beside steps, and whether there are others.
+fn transfers(workloads: &[Workload]) -> (usize, bool) {
+    let (mut beside, mut own, mut with_step) = (0, false, false);
+    for workload in workloads {
+        if !workload.with_previous() {
+            with_step = matches!(workload, Workload::Step(_));
+        }
+        if matches!(workload, Workload::Transfer(_)) {
+            beside += usize::from(with_step);
+            own |= !with_step;
+        }
+    }
+    (beside, own)
 }
 
 /// The results as far as columns look into them: lists of thousands of links are left out unless asked for.

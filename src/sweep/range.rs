@@ -26,8 +26,8 @@ const BYTES_PER_S: Units = &[("GB/s", 1_000_000_000), ("MB/s", 1_000_000), ("KB/
 const BITS_PER_S: Units = &[("Gb/s", 1_000_000_000), ("Mb/s", 1_000_000), ("Kb/s", 1000), ("b/s", 1)];
 const TIMES: Units = &[("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1000), ("ps", 1)];
 
-/// The values of a range that stands at `place`; a fault goes to `out`.
-pub(super) fn values(view: &View<'_>, place: &Place, out: &mut Diagnostics) -> Option<Vec<Node>> {
+/// The values of a range that stands at `place`, at most so many; a fault goes to `out`.
+pub(super) fn values(view: &View<'_>, place: &Place, most: usize, out: &mut Diagnostics) -> Option<Vec<Node>> {
     let (from, to) = (view.node("from")?, view.node("to")?);
     let Some((of, first, last)) = ends(from, to) else {
         let fault = Diagnostic::new(Code::WrongType, "`from` and `to` are two numbers, or two quantities of one kind");
@@ -96,6 +96,12 @@ pub(super) fn values(view: &View<'_>, place: &Place, out: &mut Diagnostics) -> O
         (Value::Text(a), Value::Text(b)) => a == b,
         _ => false,
     });
+    if values.len() > most {
+        let message = format!("{} values, and the axes before them leave room for {most}", values.len());
+        let fault = Diagnostic::new(Code::TooLarge, message).at(place.clone(), "too many");
+        out.push(fault.help(format!("a sweep has at most {MOST_POINTS} points; take several, or fewer values")));
+        return None;
+    }
     Some(values.into_iter().map(|value| Node { value, place: place.clone() }).collect())
 }
 
@@ -177,7 +183,7 @@ mod tests {
         if let Some(fault) = out.list.first() {
             return Err(fault.code);
         }
-        match values(&View::new(node.as_table().unwrap(), &RANGE), &node.place, &mut out) {
+        match values(&View::new(node.as_table().unwrap(), &RANGE), &node.place, MOST_POINTS, &mut out) {
             Some(list) => Ok(list.iter().map(|n| cell::of_node(n).unwrap()).collect::<Vec<_>>().join(" | ")),
             None => Err(out.list[0].code),
         }

@@ -153,6 +153,10 @@ impl RowFile {
                 Err(other(&self.path, "it does not begin with the names of the sweep's columns".to_owned()))
             };
         }
+        if kept.windows(2).any(|pair| pair == b"\r\n") {
+            let why = "its lines end in CR LF, and rows in LF: another program has changed it".to_owned();
+            return Err(other(&self.path, why));
+        }
         let expected = sweep.header();
         let mut list = records(kept);
         let names = list.next().unwrap_or_default();

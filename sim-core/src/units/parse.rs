@@ -78,6 +78,9 @@ fn unit(text: &str) -> Option<Unit> {
         "us" | "µs" | "μs" => return time(1e6),
         "ms" => return time(1e9),
         "s" => return time(1e12),
+        "min" => return time(60e12),
+        "h" => return time(3600e12),
+        "d" => return time(86_400e12),
         _ => {}
     }
     let (stem, kind) = match text.strip_suffix("/s").or_else(|| text.strip_suffix("ps")) {
@@ -214,7 +217,7 @@ fn spelling_hint(name: &str, expected: Kind) -> Option<String> {
     let candidates: &[&str] = match expected {
         Kind::Rate => &["Gb/s", "GB/s", "Gbps", "GBps", "Mb/s", "MB/s", "Tb/s", "TB/s"],
         Kind::Size => &["B", "KB", "KiB", "MB", "MiB", "GB", "GiB"],
-        Kind::Time => &["ns", "us", "ms", "s"],
+        Kind::Time => &["ns", "us", "ms", "s", "min", "h", "d"],
     };
     let folded = name.to_lowercase();
     let alike: Vec<_> = candidates.iter().filter(|c| c.to_lowercase() == folded).copied().collect();
@@ -307,6 +310,9 @@ mod tests {
         assert_eq!("64KB".parse::<Bytes>().unwrap(), Bytes::new(64_000));
         assert_eq!("1.5 us".parse::<Span>().unwrap(), Span::from_ns(1500));
         assert_eq!("1.5µs".parse::<Span>().unwrap(), Span::from_ns(1500));
+        for (text, minutes) in [("90 min", 90), ("1.5 h", 90), ("100h", 6000), ("30 d", 43_200)] {
+            assert_eq!(text.parse::<Span>().unwrap(), Span::from_us(minutes * 60_000_000), "{text}");
+        }
         assert_eq!(nccl_size("8G").unwrap(), Bytes::gib(8));
         assert_eq!(nccl_size("8").unwrap(), Bytes::new(8));
         assert_eq!(nccl_size("64 KiB").unwrap(), Bytes::kib(64));

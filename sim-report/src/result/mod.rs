@@ -6,6 +6,7 @@
 mod ab;
 mod best;
 mod compare;
+mod exposed;
 mod faults;
 mod fit;
 mod inference;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use ab::{AbLink, AbMessage, AbReach, AbResults, AbRow};
 pub use best::{BestResult, TriedResult};
 pub use compare::{CompareLog, CompareResults, CompareRow};
+pub use exposed::Exposed;
 pub use faults::{FaultResult, HealthyResult};
 pub use fit::{FitCorrelation, FitHeldOut, FitLeftOut, FitLog, FitParameter, FitResults, ParameterResult};
 pub use inference::{

@@ -23,7 +23,7 @@ pub struct PlaceResults {
     pub played: u64,
     /// Of those that were not simulated: those whose lower bound is above the best simulated time.
     pub ruled_out: u64,
-    /// The best, those that were simulated first.
+    /// The best, those that were simulated first; up to 1,000.
     pub candidates: Vec<PlaceRow>,
     /// The best against the second: differences of parts of their times, the largest first.
     pub why: Vec<PlacePart>,

@@ -248,8 +248,9 @@ pub struct LinkResult {
     pub bytes: u64,
     /// Busy time over the run's time, 0..1.
     pub utilization: f64,
-    /// Deepest queue.
-    pub peak_queue_bytes: u64,
+    /// Deepest queue; absent where messages were taken from what was known, and no queue was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_queue_bytes: Option<u64>,
     /// Packets marked.
     pub ecn_marked: u64,
     /// Time that it was paused.

@@ -94,7 +94,7 @@ pub struct StepMessages {
     pub nodes: u64,
     /// Scale-up domains that a group is on.
     pub domains: u64,
-    /// Rails that a group is on.
+    /// Rails that they are on; 0 where the network has none.
     pub rails: u64,
     /// How often they come in a step.
     pub count: u64,
@@ -113,7 +113,7 @@ pub struct StepParts {
     pub compute_us: f64,
     /// No kernel ran, and the next one waited for messages under way.
     pub exposed_comm_us: f64,
-    /// The same by dimension: `tp`, `cp`, `pp`, `dp`, `ep`, `etp`, `all`.
+    /// The same by kind of message, by the short names of [`Exposed`](super::Exposed): `tp`, `cp`, `pp`, `dp`, `ep`, `etp`, `ends`, `all`.
     pub exposed_us: BTreeMap<String, f64>,
     /// Waiting for another stage.
     pub bubble_us: f64,
@@ -239,14 +239,15 @@ pub struct StepExchange {
 pub struct StepReuse {
     /// Messages and collectives of the step.
     pub calls: u64,
-    /// Those that were simulated.
+    /// Those of all jobs that run together and of the traffic beside them, where there are such; what follows is of all of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<u64>,
+    /// Those that were simulated. What was not is known to the last picosecond.
     pub played: u64,
-    /// Whether what was not simulated is known to the last picosecond.
-    pub exact: bool,
     /// Events that were played for them.
     pub events_played: u64,
-    /// Events that were not, as they were known.
-    pub events_saved: u64,
+    /// Events that were not, as they were known; below zero where finding out what is known took more than it saved.
+    pub events_saved: i64,
     /// Why nothing was taken from before, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -315,4 +316,10 @@ pub struct BesideStep {
     pub times: u64,
     /// Bytes of all of them, once.
     pub bytes: u64,
+    /// From their beginning to when all of them had arrived, the mean of these times; absent where they had not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_us: Option<f64>,
+    /// The same of the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_us: Option<f64>,
 }

@@ -103,7 +103,8 @@ pub fn links_csv(out: impl Write, rows: &[LinkResult]) -> Result<(), csv::Error>
     let packets = rows.iter().any(|row| row.mean_queue_bytes.is_some());
     let cells = rows.iter().map(|row| {
         let mut cells = vec![row.link.clone(), row.class.clone(), row.bytes.to_string(), row.utilization.to_string()];
-        cells.extend([row.peak_queue_bytes, row.ecn_marked].map(|n| n.to_string()));
+        cells.push(row.peak_queue_bytes.map_or_else(String::new, |n| n.to_string()));
+        cells.push(row.ecn_marked.to_string());
         cells.extend([row.pfc_pause_us.to_string(), row.drops.to_string()]);
         if packets {
             let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());

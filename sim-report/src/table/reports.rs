@@ -188,7 +188,7 @@ pub fn links_text(rows: &[LinkResult], most: usize) -> String {
             l.class.clone(),
             format!("{:.1} %", l.utilization * 100.0),
             Bytes::new(l.bytes).to_string(),
-            Bytes::new(l.peak_queue_bytes).to_string(),
+            l.peak_queue_bytes.map_or_else(|| "–".to_owned(), |bytes| Bytes::new(bytes).to_string()),
         ];
         if controlled {
             cells.extend([l.ecn_marked.to_string(), time_text(l.pfc_pause_us), l.drops.to_string()]);

@@ -6,7 +6,7 @@ use sim_core::units::Bytes;
 
 use super::csv_file::write_csv;
 use super::text::{Align, TextTable, time_text};
-use crate::result::{StepExperts, StepMessages, StepOutline, StepParts, StepRank, StepResult};
+use crate::result::{Exposed, StepExperts, StepMessages, StepOutline, StepParts, StepRank, StepResult};
 
 /// Rows of the critical path that are shown.
 const PATH: usize = 10;
@@ -111,6 +111,7 @@ fn place(row: &StepMessages) -> String {
     match (row.domains, row.nodes) {
         (_, 1) => "in a node".to_owned(),
         (1, nodes) => format!("in a scale-up domain, {nodes} nodes"),
+        (_, nodes) if row.rails == 0 => format!("{nodes} nodes"),
         (_, nodes) if row.rails == 1 => format!("{nodes} nodes, own rail"),
         (_, nodes) => format!("{nodes} nodes, {} rails", row.rails),
     }
@@ -211,10 +212,7 @@ fn kernels_hint(step: &StepResult) -> Option<String> {
 /// Messages of a dimension in words.
 #[must_use]
 pub fn step_messages(dimension: &str) -> String {
-    match dimension {
-        "all" => "all-reduces of gradient norms".to_owned(),
-        dimension => format!("{dimension} messages"),
-    }
+    Exposed::named(dimension).map_or_else(|| format!("{dimension} messages"), |kind| kind.words().to_owned())
 }
 
 /// The same in a few words for the first line: `Alone: 12.3 ms (+4.5 %).`
@@ -298,13 +296,15 @@ fn experts_text(experts: &StepExperts) -> String {
 
 fn reuse_text(step: &StepResult) -> String {
     let reuse = &step.reuse;
+    let calls = reuse.together.unwrap_or(reuse.calls);
+    let of =
+        reuse.together.map_or_else(String::new, |_| format!(" of all that ran together, {} of this step", reuse.calls));
     match &reuse.why {
-        Some(why) => format!("messages: all {} were simulated ({why})", reuse.calls),
-        None if reuse.played < reuse.calls => {
-            let exact = if reuse.exact { "; exact" } else { "" };
-            format!("messages: {} different ones were simulated for {}{exact}", reuse.played, reuse.calls)
+        Some(why) => format!("messages: all {calls}{of} were simulated ({why})"),
+        None if reuse.played < calls => {
+            format!("messages: {} different ones were simulated for {calls}{of}; exact", reuse.played)
         }
-        None => format!("messages: {} were simulated", reuse.calls),
+        None => format!("messages: {calls}{of} were simulated"),
     }
 }
 
@@ -338,9 +338,9 @@ fn parts_text(step: &StepResult) -> String {
             all.insert(1, (name.clone(), 0.0));
         }
     }
-    let shown = |name: &str| match name {
-        "exposed all" => "exposed gradient norms".to_owned(),
-        name => name.to_owned(),
+    let shown = |name: &str| {
+        let kind = name.strip_prefix("exposed ").and_then(Exposed::named);
+        kind.map_or_else(|| name.to_owned(), |kind| format!("exposed {}", kind.row()))
     };
     for (name, us) in &all {
         let other = worst.iter().find(|(known, _)| known == name).map_or(0.0, |(_, us)| *us);
@@ -411,9 +411,6 @@ fn path_text(step: &StepResult) -> String {
     table.render()
 }
 
-/// The dimensions of exposed messages, in the order of their columns.
-const DIMENSIONS: [&str; 7] = ["tp", "cp", "pp", "dp", "ep", "etp", "all"];
-
 /// Writes where the time of each rank went, one per line; of each workload its name and its ranks.
 ///
 /// # Errors
@@ -423,13 +420,13 @@ pub fn step_csv<'a>(
     workloads: impl IntoIterator<Item = (&'a str, &'a [StepRank])>,
 ) -> Result<(), csv::Error> {
     let mut header = vec!["workload", "rank", "device", "stage", "compute_us", "exposed_comm_us"];
-    let names = DIMENSIONS.map(|dimension| format!("exposed_{dimension}_us"));
+    let names = Exposed::ALL.map(|kind| format!("exposed_{}_us", kind.name()));
     header.extend(names.iter().map(String::as_str));
     header.extend(["bubble_us", "optimizer_us", "straggler_wait_us"]);
     let rows = workloads.into_iter().flat_map(|(name, ranks)| ranks.iter().map(move |rank| (name, rank)));
     let row = |(name, rank): (&'a str, &'a StepRank)| {
         let parts = &rank.parts;
-        let exposed = DIMENSIONS.map(|dimension| parts.exposed_us.get(dimension).copied().unwrap_or(0.0));
+        let exposed = Exposed::ALL.map(|kind| parts.exposed_us.get(kind.name()).copied().unwrap_or(0.0));
         let first = (name, rank.rank, rank.device.as_str(), rank.stage, parts.compute_us, parts.exposed_comm_us);
         (first, exposed, (parts.bubble_us, parts.optimizer_us, parts.straggler_wait_us))
     };

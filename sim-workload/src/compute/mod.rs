@@ -18,7 +18,7 @@ use sim_core::units::{Bytes, Rate, Span};
 pub use data::{Device, Figures, UnknownDevice};
 pub use jitter::Jitter;
 pub use law::{Curve, MatrixLaw, Tiles};
-pub use profile::{Profile, ProfileError};
+pub use profile::{Idle, Instead, Profile, ProfileError, asked};
 pub use slowdown::Slowdown;
 
 use crate::job::Job;
@@ -172,13 +172,13 @@ impl Machine {
         }
     }
 
-    /// The same GPU by Calculon's shares: of the peak by the operations of a product.
+    /// The same GPU by Calculon's shares: of the peak of `number` by the operations of a product. Launches are in these shares.
     #[must_use]
-    pub fn by_size(device: &Device, memory: Rate, figures: &Figures) -> Self {
+    pub fn by_size(device: &Device, number: Number, memory: Rate, figures: &Figures) -> Self {
         Self {
             matrix: MatrixLaw::Share(figures.matrix.clone()),
             launch: Span::ZERO,
-            ..Self::of(device, Number::Bf16, memory, figures)
+            ..Self::of(device, number, memory, figures)
         }
     }
 

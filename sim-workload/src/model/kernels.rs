@@ -22,6 +22,18 @@ pub enum Pass {
     WeightGradient,
 }
 
+impl Pass {
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::DataGradient => "data-gradient",
+            Self::WeightGradient => "weight-gradient",
+        }
+    }
+}
+
 /// What a kernel does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {

@@ -1,5 +1,6 @@
 //! Who carries messages between ranks.
 
+use sim_core::outcome::StopReason;
 use sim_core::units::Time;
 
 /// A call of a communicator that all its members have come to.
@@ -35,7 +36,7 @@ pub enum CarryError {
         /// The reason.
         why: String,
     },
-    /// The network stopped before the call had ended.
+    /// The network can't go on with the call.
     #[error("{what} does not end: {why}")]
     Endless {
         /// The call and its group.
@@ -43,6 +44,26 @@ pub enum CarryError {
         /// The reason.
         why: String,
     },
+    /// The network stopped before the call had ended: a limit, a deadlock, an interrupt.
+    #[error("{what} does not end: {}", why(*.reason))]
+    Stopped {
+        /// The call and its group.
+        what: String,
+        /// What it stopped at.
+        reason: StopReason,
+    },
+}
+
+const fn why(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Finished => "nothing is left to do",
+        StopReason::Deadlock => "nothing moves any more",
+        StopReason::EventLimit => "the limit of events is met",
+        StopReason::TimeLimit => "the limit of simulated time is met",
+        StopReason::Interrupted => "it was interrupted",
+        StopReason::GaveUp => "a sender gave up",
+        StopReason::NoProgress => "nothing new arrives any more",
+    }
 }
 
 /// Carries calls. Instants that it is told don't go backwards, neither between starts nor between what is asked.

@@ -67,10 +67,9 @@ impl<'a> Whole<'a> {
         events - repeated
     }
 
-    fn endless(&self, why: impl core::fmt::Display) -> CarryError {
-        let last = self.starts.last();
-        let what = last.map_or_else(|| "a call".into(), |s| self.calls.describe(s.communicator, s.call));
-        CarryError::Endless { what, why: why.to_string() }
+    /// The call that began last.
+    fn last(&self) -> String {
+        self.starts.last().map_or_else(|| "a call".into(), |s| self.calls.describe(s.communicator, s.call))
     }
 }
 
@@ -86,7 +85,7 @@ impl Carrier for Whole<'_> {
             let kernels = program.kernels.len() as u64;
             match self.engine.load(program, at) {
                 Ok(number) => debug_assert_eq!(number as usize, self.starts.len()),
-                Err(fault) => return Err(self.endless(fault)),
+                Err(fault) => return Err(CarryError::Endless { what: self.last(), why: fault.to_string() }),
             }
             self.members += kernels;
             self.starts.push(*start);
@@ -104,7 +103,7 @@ impl Carrier for Whole<'_> {
             if self.heard.is_empty() {
                 return match stop {
                     Some(StopReason::Finished) | None => Ok(told),
-                    Some(reason) => Err(self.endless(format_args!("it stopped: {reason:?}"))),
+                    Some(reason) => Err(CarryError::Stopped { what: self.last(), reason }),
                 };
             }
             for notice in self.heard.drain(..) {

@@ -1,13 +1,16 @@
 //! Divisions and orders of ranks, estimated and simulated.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
+use sim_core::outcome::StopReason;
 use sim_core::random::mix;
-use sim_report::result::{PlacePart, PlaceRow};
+use sim_core::units::Bytes;
+use sim_report::result::{Exposed, PlacePart, PlaceRow};
 use sim_workload::closed::{Cluster, Estimate};
-use sim_workload::memory::would_fit;
+use sim_workload::memory::{Budget, would_fit};
 use sim_workload::model::activations::Recompute;
 use sim_workload::parallel::{Order, Zero};
 use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Split};
@@ -18,7 +21,10 @@ use super::super::play;
 use super::Step;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::scenario::{Input, Loaded, Scenario, Setting};
-use crate::simulate::{Options, RunError};
+use crate::simulate::{Options, RunError, exposed_kind};
+
+/// Memory into which all fits.
+const ROOM: Bytes = Bytes::new(1 << 60);
 
 /// What is searched.
 pub(super) struct Search<'a> {
@@ -29,6 +35,8 @@ pub(super) struct Search<'a> {
     pub(super) orders: bool,
     /// How many are estimated at most.
     pub(super) sample: Option<u64>,
+    /// Whether what does not fit into memory is looked at, too, as the scenario wants no check of it.
+    pub(super) any: bool,
 }
 
 /// A division with an order of ranks.
@@ -53,8 +61,9 @@ impl Candidate {
         self.played.as_ref().map_or_else(|| self.estimate.time.as_us(), |played| played.time_us)
     }
 
+    /// Where the time goes, by the names that a step's parts have.
     pub(super) fn parts(&self) -> Parts {
-        self.played.as_ref().map_or_else(|| self.estimate.parts(), |played| played.parts.clone())
+        self.played.as_ref().map_or_else(|| estimated(&self.estimate), |played| played.parts.clone())
     }
 
     pub(super) fn row(&self, step: &Step) -> PlaceRow {
@@ -146,6 +155,17 @@ impl Candidate {
     }
 }
 
+/// The parts of an estimate, messages by the kinds that a simulated step tells them by.
+fn estimated(estimate: &Estimate) -> Parts {
+    let mut exposed: BTreeMap<Exposed, f64> = BTreeMap::new();
+    for (group, span) in &estimate.exposed {
+        *exposed.entry(exposed_kind(*group)).or_default() += span.as_us();
+    }
+    let fixed = [("compute", estimate.compute), ("bubble", estimate.bubble), ("optimizer", estimate.optimizer)];
+    let fixed = fixed.into_iter().map(|(name, span)| (name.to_owned(), span.as_us()));
+    fixed.chain(exposed.into_iter().map(|(kind, us)| (kind.name().to_owned(), us))).collect()
+}
+
 impl Search<'_> {
     fn asked(&self) -> Asked<'_> {
         let step = self.step;
@@ -156,7 +176,7 @@ impl Search<'_> {
             choices: step.choices,
             machine: &step.machine,
             overlap: step.overlap,
-            budget: step.budget,
+            budget: if self.any { Budget { memory: ROOM, usable: 1_000_000, ..step.budget } } else { step.budget },
             placement: &step.placement,
         }
     }
@@ -288,6 +308,9 @@ impl Search<'_> {
                 }
                 Err(error) => return Err(play::failure(&error, Some(&loaded))),
             };
+            if report.stopped.is_some_and(|reason| reason != StopReason::Interrupted) {
+                return Ok(Some(format!("not simulated to its end: {}", report.stopped_at)));
+            }
             if let Some(step) = report.results.step.as_ref().filter(|_| report.stopped.is_none()) {
                 let mut parts: Parts = vec![
                     ("compute".to_owned(), step.parts.compute_us),

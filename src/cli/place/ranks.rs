@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use sim_report::table::time_text;
 use sim_workload::model::activations::Recompute;
-use sim_workload::parallel::{Axis, Order, Ranks, Zero};
+use sim_workload::parallel::split::Split;
+use sim_workload::parallel::{Axis, ContextKind, Order, Ranks, Zero};
 
 use super::Step;
 use super::candidates::Candidate;
@@ -18,31 +19,10 @@ pub(super) fn file(loaded: &Loaded, step: &Step, best: &Candidate) -> String {
     let _ = writeln!(out, "# fabricsim {}: {}", env!("CARGO_PKG_VERSION"), loaded.scenario.describe());
     let _ = writeln!(out, "# {sizes}, order {}", best.order);
     let _ = writeln!(out, "# {} a step, {}", time_text(best.time_us()), how(best));
-    let mut flags = format!(
-        "--tensor-model-parallel-size {} --pipeline-model-parallel-size {} --context-parallel-size {} --micro-batch-size {} --global-batch-size {}",
-        sizes.tensor, sizes.pipeline, sizes.context, sizes.micro_batch, sizes.global_batch
-    );
-    if sizes.virtual_stages > 1 {
-        let _ = write!(flags, " --num-virtual-stages-per-pipeline-rank {}", sizes.virtual_stages);
+    let _ = writeln!(out, "# Megatron-LM: {}{}", megatron(step, best), order_flag(&best.order));
+    for remark in unlike_megatron(step, best) {
+        let _ = writeln!(out, "# not in these flags: {remark}");
     }
-    if sizes.expert > 1 {
-        let _ = write!(flags, " --expert-model-parallel-size {}", sizes.expert);
-    }
-    if sizes.expert_tensor > 1 {
-        let _ = write!(flags, " --expert-tensor-parallel-size {}", sizes.expert_tensor);
-    }
-    if sizes.sequence_parallel {
-        flags.push_str(" --sequence-parallel");
-    }
-    if sizes.zero == Zero::Optimizer {
-        flags.push_str(" --use-distributed-optimizer");
-    }
-    flags.push_str(match sizes.recompute {
-        Recompute::Nothing => "",
-        Recompute::Selective => " --recompute-granularity selective",
-        Recompute::Full => " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-    });
-    let _ = writeln!(out, "# Megatron-LM: {flags}{}", order_flag(&best.order));
     let _ = writeln!(out, "# SLURM: {}", slurm(step));
     out.push_str("rank\tnode\tlocal\tgpu\ttp\tcp\tep\tdp\tstage\n");
     let Ok(ranks) = Ranks::new(&best.order, sizes) else { return out };
@@ -55,6 +35,77 @@ pub(super) fn file(loaded: &Loaded, step: &Step, best: &Candidate) -> String {
             "{rank}\t{}\t{}\t{name}\t{}\t{}\t{}\t{}\t{}",
             place.node, place.local, at.tensor, at.context, at.expert, at.data, at.stage
         );
+    }
+    out
+}
+
+/// Megatron-LM's flags for the job; what its own defaults say is left out.
+fn megatron(step: &Step, best: &Candidate) -> String {
+    let sizes = &best.split.sizes;
+    let mut flags = format!(
+        "--tensor-model-parallel-size {} --pipeline-model-parallel-size {} --context-parallel-size {} --micro-batch-size {} --global-batch-size {} --seq-length {}",
+        sizes.tensor, sizes.pipeline, sizes.context, sizes.micro_batch, sizes.global_batch, sizes.sequence
+    );
+    if sizes.virtual_stages > 1 {
+        let _ = write!(flags, " --num-virtual-stages-per-pipeline-rank {}", sizes.virtual_stages);
+    }
+    if let Split::Counting { embedding, head } = best.split.spec.split {
+        flags.push_str(if embedding { " --account-for-embedding-in-pipeline-split" } else { "" });
+        flags.push_str(if head { " --account-for-loss-in-pipeline-split" } else { "" });
+    }
+    if sizes.context > 1 {
+        let _ = write!(
+            flags,
+            " --cp-comm-type {}",
+            match sizes.context_kind {
+                ContextKind::Ring => "p2p",
+                ContextKind::AllGather => "all_gather",
+                ContextKind::AllToAll => "a2a",
+            }
+        );
+    }
+    if sizes.expert > 1 {
+        let _ = write!(flags, " --expert-model-parallel-size {}", sizes.expert);
+    }
+    // Without the flag experts are divided as the rest is.
+    if step.model.experts.is_some() && sizes.expert_tensor != sizes.tensor {
+        let _ = write!(flags, " --expert-tensor-parallel-size {}", sizes.expert_tensor);
+    }
+    if sizes.sequence_parallel {
+        flags.push_str(" --sequence-parallel");
+    }
+    flags.push_str(match sizes.zero {
+        Zero::Replicated => "",
+        Zero::Optimizer => " --use-distributed-optimizer",
+        Zero::Gradients => " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
+        Zero::Parameters => " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params",
+    });
+    if sizes.data * sizes.context > 1 {
+        flags.push_str(if step.overlap.gradients { " --overlap-grad-reduce" } else { "" });
+        let gathered = step.overlap.parameters && sizes.zero != Zero::Replicated;
+        flags.push_str(if gathered { " --overlap-param-gather" } else { "" });
+    }
+    flags.push_str(match sizes.recompute {
+        Recompute::Nothing => "",
+        Recompute::Selective => " --recompute-granularity selective",
+        Recompute::Full => " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+    });
+    flags
+}
+
+/// What of the job no flag says.
+fn unlike_megatron(step: &Step, best: &Candidate) -> Vec<String> {
+    let sizes = &best.split.sizes;
+    let schedule = sizes.schedule.name();
+    let mut out = Vec::new();
+    if sizes.pipeline > 1 && !matches!(schedule, "1f1b" | "interleaved") {
+        out.push(format!("the schedule `{schedule}`"));
+    }
+    if matches!(best.split.spec.split, Split::Given(_)) {
+        out.push("the layers of each chunk: --pipeline-model-parallel-layout".to_owned());
+    }
+    if step.asked.shard.is_some() {
+        out.push("copies of shards: --num-distributed-optimizer-instances".to_owned());
     }
     out
 }

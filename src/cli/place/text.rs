@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use sim_report::result::{PlacePart, PlaceResults};
-use sim_report::table::time_text;
+use sim_report::table::{step_messages, time_text};
 
 use super::candidates::words;
 use crate::diagnostic::counted;
 
 /// Rows that are shown at least, if there are so many.
-pub(super) const SHOWN: usize = 10;
+const SHOWN: usize = 10;
 
 /// The answer as text.
 pub(super) fn table(name: &str, results: &PlaceResults) -> String {
@@ -20,10 +20,15 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(out, "best{how}: {}, order {}: {}", words(best), best.order, time_text(time));
     if let Some(second) = results.candidates.get(1) {
-        let other = second.time_us.unwrap_or(second.estimate_us);
-        let more = (other / time - 1.0) * 100.0;
+        // Like with like: what was simulated of both, else what was estimated of both.
+        let (own, other, by) = match (best.time_us, second.time_us) {
+            (Some(own), Some(other)) => (own, other, ""),
+            (Some(_), None) => (best.estimate_us, second.estimate_us, " by the estimates of both"),
+            _ => (best.estimate_us, second.estimate_us, ""),
+        };
+        let more = (other / own - 1.0) * 100.0;
         let second = format!("{}, order {}", words(second), second.order);
-        let _ = writeln!(out, "{more:+.1} % for the next, {second}{}", reasons(&results.why));
+        let _ = writeln!(out, "{more:+.1} % for the next{by}, {second}{}", reasons(&results.why));
     }
     let _ = writeln!(
         out,
@@ -37,9 +42,11 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
         results.played,
         if results.played > 0 { format!(", {} ruled out by their bound", results.ruled_out) } else { String::new() }
     );
+    let shown = SHOWN.max(usize::try_from(results.played).unwrap_or(SHOWN));
     let rows: Vec<[String; 7]> = results
         .candidates
         .iter()
+        .take(shown)
         .map(|row| {
             [
                 words(row),
@@ -83,6 +90,6 @@ fn name(part: &str) -> String {
     match part {
         "compute" => "kernels".to_owned(),
         "bubble" | "optimizer" | "stragglers" => part.to_owned(),
-        group => format!("exposed {group} messages"),
+        kind => format!("exposed {}", step_messages(kind)),
     }
 }

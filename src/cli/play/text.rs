@@ -35,7 +35,7 @@ pub(super) fn text(loaded: &Loaded, report: &Report) -> String {
     for why in &results.through_host {
         let _ = writeln!(out, "through host memory: {why}");
     }
-    faults(results, &mut out);
+    faults(report, &mut out);
     if let Some(first) = results.designs.first() {
         let seeds = results.seeds.as_ref().map_or(1, |seeds| seeds.count);
         let _ = write!(out, "\n{}", diff_text(&DiffResults { seeds, designs: results.designs.clone() }));
@@ -108,16 +108,17 @@ fn best_and_worst(designs: &[DesignResult]) -> String {
 
 /// What is broken, and what that costs against the healthy fabric: at the largest size of each collective, and in the
 /// longest transfer.
-fn faults(results: &RunResults, out: &mut String) {
+fn faults(report: &Report, out: &mut String) {
+    let results = &report.results;
     for fault in &results.faults {
         let _ = writeln!(out, "fault: {} {}: {}", fault.kind, fault.target, fault.what);
     }
     let Some(healthy) = &results.healthy else {
-        if !results.faults.is_empty() && results.engine.events > CHEAP {
+        if !results.faults.is_empty() && report.work > CHEAP {
             let most = CHEAP / 1_000_000;
             let _ = writeln!(
                 out,
-                "what the faults cost: not played again without them, as this took more than {most} M events; \
+                "what the faults cost: not played again without them, as this took more than {most} M events or operations; \
                  --without-faults gives the other times"
             );
         }

@@ -12,7 +12,6 @@ pub(super) struct Seen {
     warnings: BTreeMap<Code, (usize, usize, Diagnostics)>,
     /// The lowest point that failed, why, and what was found.
     failed: Option<(usize, String, Diagnostics)>,
-    failures: usize,
 }
 
 impl Seen {
@@ -30,7 +29,6 @@ impl Seen {
             }
         }
         if played.failed {
-            self.failures += 1;
             if self.failed.as_ref().is_none_or(|(lowest, ..)| point < *lowest) {
                 let why = played.cells.iter().rev().nth(1).cloned().unwrap_or_default();
                 self.failed = Some((point, why, played.found.clone()));
@@ -59,9 +57,8 @@ impl Seen {
         self.failed.as_ref().map(|(point, why, _)| (*point, why.as_str()))
     }
 
-    /// What was found about the first point, if all of `points` failed.
-    pub(super) fn all_failed(&self, points: usize) -> Option<Diagnostics> {
-        let (.., found) = self.failed.as_ref().filter(|_| self.failures == points)?;
-        Some(found.clone())
+    /// What was found about it.
+    pub(super) fn first_found(&self) -> Option<Diagnostics> {
+        self.failed.as_ref().map(|(.., found)| found.clone())
     }
 }

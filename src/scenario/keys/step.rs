@@ -265,7 +265,8 @@ static COMPUTE: TableSpec = TableSpec {
         key(
             "law",
             Kind::Choice(&["tiles", "calculon"]),
-            "Shares of the peak that matrix products reach: by the tiles that a product is cut in, or Calculon's by its operations.",
+            "Shares of the peak (of `precision`) that matrix products reach: by the tiles that a product is cut in, or Calculon's by its \
+             operations.",
         )
         .default("tiles"),
         key(
@@ -278,7 +279,11 @@ static COMPUTE: TableSpec = TableSpec {
             Kind::Named("a GPU with known rates", "h100-sxm"),
             "Take the rates of this GPU in place of the system's own.",
         ),
-        key("launch", Kind::Time, "Between two kernels. Without it, 2 us; 0 for captured graphs."),
+        key(
+            "launch",
+            Kind::Time,
+            "Between two kernels. Without it, 2 us, or 0 by Calculon's law, whose shares have it in them; 0 for captured graphs.",
+        ),
         key(
             "scale_up_loss",
             Kind::Number(0.0, 0.9),

@@ -7,8 +7,8 @@ use sim_workload::step::play;
 use super::super::{RunError, World};
 use super::{Job, median, once, result};
 
-/// Events of all jobs together up to which each is played once more by itself: some seconds of work. By events and not by the
-/// clock, so that the same scenario always gives the same output.
+/// Work of all jobs together up to which each is played once more by itself: some seconds. By operations of ranks (events where
+/// packets are played) and not by the clock, so that the same scenario always gives the same output, whatever is reused.
 const CHEAP: u64 = 20_000_000;
 
 /// Of each job what it takes alone, the median of `different` steps; nothing where that is not played: alone anyway, too long, or
@@ -16,10 +16,10 @@ const CHEAP: u64 = 20_000_000;
 pub(super) fn alone(
     world: &World<'_>,
     jobs: &[Job<'_>],
-    (different, events, beside): (u32, u64, usize),
+    (different, work, beside): (u32, u64, usize),
     fault: &dyn Fn(String) -> RunError,
 ) -> Result<Vec<Option<StepAlone>>, RunError> {
-    if jobs.len() + beside < 2 || events > CHEAP {
+    if jobs.len() + beside < 2 || work > CHEAP {
         return Ok(vec![None; jobs.len()]);
     }
     let mut all = Vec::new();
@@ -38,6 +38,7 @@ pub(super) fn alone(
         let list: Vec<&Outcome> = outcomes.iter().collect();
         all.push(
             median(&list)
+                .map(|number| list[number])
                 .map(|outcome| StepAlone { time_us: outcome.end.as_us(), parts: result::mean(&outcome.ranks) }),
         );
     }

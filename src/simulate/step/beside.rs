@@ -4,7 +4,8 @@ use sim_collectives::step_graph;
 use sim_core::program::Program;
 use sim_core::units::{Span, Time};
 use sim_report::result::BesideStep;
-use sim_workload::step::play::Beside;
+use sim_report::table::time_text;
+use sim_workload::step::play::{Arrived, Beside};
 
 use super::super::{RunError, World, transfers};
 use crate::diagnostic::counted;
@@ -34,6 +35,11 @@ pub(super) fn traffic(world: &World<'_>, with: &[Workload]) -> Result<Vec<Traffi
     Ok(all)
 }
 
+/// What traffic takes each time, from its beginning to when all of it has arrived.
+fn mean_us(arrived: &Arrived) -> Option<f64> {
+    (arrived.times > 0).then(|| arrived.total.as_us() / arrived.times as f64)
+}
+
 impl Traffic {
     /// The traffic as the player takes it, of a communicator of its own.
     pub(super) fn at(&self, communicator: u32) -> Beside {
@@ -42,16 +48,26 @@ impl Traffic {
     }
 
     /// What came of it, in a sentence.
-    pub(super) fn told(&self, times: u64) -> String {
-        match (self.repeat, times) {
-            (false, 0) => format!("{} has not arrived by then.", self.name),
-            (false, _) => format!("{} has arrived by then.", self.name),
-            (true, times) => format!("{} went by {} beside it.", self.name, counted(times as usize, "time")),
+    pub(super) fn told(&self, arrived: &Arrived) -> String {
+        let name = &self.name;
+        match (self.repeat, arrived.first) {
+            (false, None) => format!("{name} has not arrived by then."),
+            (false, Some(took)) => format!("{name} has arrived by then, after {}.", time_text(took.as_us())),
+            (true, _) => {
+                let each = mean_us(arrived).map_or_else(String::new, |us| format!(", {} each", time_text(us)));
+                format!("{name} went by {} beside it{each}.", counted(arrived.times as usize, "time"))
+            }
         }
     }
 
     /// The same, as figures.
-    pub(super) fn result(&self, times: u64) -> BesideStep {
-        BesideStep { name: self.name.clone(), times, bytes: self.bytes }
+    pub(super) fn result(&self, arrived: &Arrived) -> BesideStep {
+        BesideStep {
+            name: self.name.clone(),
+            times: arrived.times,
+            bytes: self.bytes,
+            time_us: mean_us(arrived),
+            first_us: arrived.first.map(Span::as_us),
+        }
     }
 }

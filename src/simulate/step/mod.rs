@@ -22,9 +22,10 @@ use sim_workload::step::carrier::CarryError;
 use sim_workload::step::make;
 use sim_workload::step::outcome::{Outcome, Piece};
 use sim_workload::step::plan::Plan;
-use sim_workload::step::play::{self, Communicator, PlayError, Player};
+use sim_workload::step::play::{self, Arrived, Communicator, PlayError, Player};
 
 pub(super) use refused::refused;
+pub(crate) use result::exposed_kind;
 
 use super::{RunError, Sum, World};
 use crate::scenario::{Step, Workload};
@@ -43,6 +44,15 @@ pub struct PlayedStep {
     pub(crate) path: Vec<Piece>,
     /// What some ranks did: one of each stage, as far as their operations are no more than can be shown.
     pub timeline: Timeline,
+}
+
+/// Steps of which all that was done is kept; of more only their times, and the median one is played again in the end.
+const WHOLE: u32 = 16;
+
+/// Lets go what grows with the operations of a step.
+fn slim(outcome: &mut Outcome) {
+    outcome.path = Vec::new();
+    outcome.ran = Vec::new();
 }
 
 /// A step that is about to be played.
@@ -70,37 +80,46 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
     }
     let beside = beside::traffic(world, with)?;
     let mut played: Vec<Vec<Outcome>> = Vec::new();
-    let mut ended: Vec<u64> = Vec::new();
+    let mut ended: Vec<Arrived> = Vec::new();
     // Without jitter of kernels all steps are the same.
     let asked = all.iter().map(|step| step.steps).max().unwrap_or(1);
     let different = if all.iter().any(|step| step.jitter.kernel_sigma > 0.0) { asked } else { 1 };
-    let mut reuse = StepReuse::default();
+    let mut reuse = vec![StepReuse::default(); jobs.len()];
+    let mut cut = false;
     let fault = |why: String| RunError::Step { what: what.clone(), why };
-    let events_before = sum.results.engine.events;
+    let (events_before, work_before) = (sum.results.engine.events, sum.work);
+    let mut operations = 0;
     for number in 0..different {
         let began = Instant::now();
         let (outcome, carrier) = once(world, &jobs, &beside, number).map_err(|error| fault(error.to_string()))?;
         let outcomes = match outcome {
-            Ok((outcomes, times)) => {
-                ended = times;
+            Ok((mut outcomes, arrived)) => {
+                ended = arrived;
+                if different > WHOLE {
+                    outcomes.iter_mut().for_each(slim);
+                }
                 outcomes
             }
-            Err(_) if world.interrupted() => {
-                sum.results.engine.events += carrier.reuse().events_played;
-                sum.wall += began.elapsed();
-                sum.stop(StopReason::Interrupted, what);
-                return Ok(false);
+            Err(error) => {
+                let Some((reason, at)) = stopped(world, &error) else { return Err(fault(error.to_string())) };
+                carrier.cut(&what, world, began.elapsed(), sum)?;
+                sum.stop(reason, format!("{what}{at}"));
+                cut = true;
+                break;
             }
-            Err(error) => return Err(fault(error.to_string())),
         };
-        carry::add(&mut reuse, carrier.reuse());
+        carrier.reuse(&mut reuse);
         carrier.close(&what, world, &outcomes, began.elapsed(), sum)?;
+        operations += outcomes.iter().map(|outcome| outcome.operations).sum::<u64>();
         played.push(outcomes);
         world.one_done();
     }
-    let events = sum.results.engine.events - events_before;
+    // Which does not depend on whether calls were reused.
+    let work = if carry::reusable(world) { operations } else { sum.results.engine.events - events_before };
+    sum.work = work_before + work;
     let began = Instant::now();
-    let alone = alone::alone(world, &jobs, (different, events, beside.len()), &fault)?;
+    let alone =
+        if cut { vec![None; jobs.len()] } else { alone::alone(world, &jobs, (different, work, beside.len()), &fault)? };
     sum.wall += began.elapsed();
     (different..asked).for_each(|_| world.one_done());
     sum.stragglers = None;
@@ -111,9 +130,25 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
         if let Some(only) = times.first().copied().filter(|_| different < job.step.steps) {
             times.resize(job.step.steps as usize, only);
         }
-        let Some(median) = median(&outcomes) else { continue };
+        let Some(number) = median(&outcomes) else { continue };
+        let again: Outcome;
+        let mut median = outcomes[number];
+        if different > WHOLE {
+            // What was let go of it.
+            let (ended, _) = once(world, &jobs, &beside, number as u32).map_err(|error| fault(error.to_string()))?;
+            match ended {
+                Ok((mut list, _)) if at < list.len() => again = list.swap_remove(at),
+                Err(error) if !world.interrupted() => return Err(fault(error.to_string())),
+                _ => {
+                    sum.stop(StopReason::Interrupted, what);
+                    return Ok(false);
+                }
+            }
+            median = &again;
+        }
         let of = (job.step, &world.loaded.fabric);
-        let (mut result, kept_of) = result::result(of, (&job.plan, &job.ranks), (&times, median), reuse.clone(), kept);
+        let (mut result, kept_of) =
+            result::result(of, (&job.plan, &job.ranks), (&times, median), reuse[at].clone(), kept);
         result.alone = alone;
         said.push(headline(&result));
         sum.headline_us = if at == 0 { result.time_us } else { sum.headline_us.max(result.time_us) };
@@ -125,14 +160,24 @@ pub(super) fn play(world: &mut World<'_>, first: &Step, with: &[Workload], sum: 
             Some(_) => sum.results.further_steps.push(result),
         }
     }
-    said.extend(beside.iter().zip(&ended).map(|(traffic, times)| traffic.told(*times)));
+    said.extend(beside.iter().zip(&ended).map(|(traffic, arrived)| traffic.told(arrived)));
     sum.headline = said.join(" ");
-    sum.results.beside_steps.extend(beside.iter().zip(&ended).map(|(traffic, times)| traffic.result(*times)));
-    Ok(true)
+    sum.results.beside_steps.extend(beside.iter().zip(&ended).map(|(traffic, arrived)| traffic.result(arrived)));
+    Ok(!cut)
 }
 
-/// What a played step gave: the outcome of each job, and how often each traffic beside them had arrived by its end.
-type Ended = Result<(Vec<Outcome>, Vec<u64>), PlayError>;
+/// Why a step was not played to its end, and at which call, if that is no fault.
+fn stopped(world: &World<'_>, error: &PlayError) -> Option<(StopReason, String)> {
+    match error {
+        _ if world.interrupted() => Some((StopReason::Interrupted, String::new())),
+        PlayError::Interrupted => Some((StopReason::Interrupted, String::new())),
+        PlayError::Carry(CarryError::Stopped { what, reason }) => Some((*reason, format!(", {what}"))),
+        _ => None,
+    }
+}
+
+/// What a played step gave: the outcome of each job, and what became of each traffic beside them.
+type Ended = Result<(Vec<Outcome>, Vec<Arrived>), PlayError>;
 
 /// Plays the `number`-th step of all jobs, with traffic beside it; and who carried its messages.
 fn once<'a>(
@@ -140,7 +185,7 @@ fn once<'a>(
     jobs: &[Job<'_>],
     beside: &[beside::Traffic],
     number: u32,
-) -> Result<(Ended, carry::Carries<'a>), CarryError> {
+) -> Result<(Ended, carry::Carrying<'a>), CarryError> {
     let drawn = |job: &Job<'_>| {
         let jitter = Jitter { step: u64::from(number), ..job.step.jitter };
         play::Options { jitter, ..job.options.clone() }
@@ -203,11 +248,11 @@ fn watched(plan: &Plan, ranks: &Ranks) -> Vec<u32> {
     wanted.iter().filter_map(first).map(|rank| rank as u32).collect()
 }
 
-/// The step of the median time, the lower of two.
-fn median<'a>(outcomes: &[&'a Outcome]) -> Option<&'a Outcome> {
+/// The number of the step of the median time, the lower of two.
+fn median(outcomes: &[&Outcome]) -> Option<usize> {
     let mut order: Vec<usize> = (0..outcomes.len()).collect();
     order.sort_by_key(|i| outcomes[*i].end);
-    outcomes.get(*order.get(outcomes.len().saturating_sub(1) / 2)?).copied()
+    order.get(outcomes.len().saturating_sub(1) / 2).copied()
 }
 
 /// The answer, what most of the time beside compute goes to, and what others beside it cost.

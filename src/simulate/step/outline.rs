@@ -1,6 +1,6 @@
 //! What a step is made of, from its sizes alone: memory, messages and how their groups lie, work, the bubble of its schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sim_core::units::{Bytes, Span};
 use sim_report::result::{StepMemory, StepMemoryPart, StepMessages, StepOutline};
@@ -131,20 +131,28 @@ impl Step {
         (stage, self.by_group(&list, &ranks, first))
     }
 
+    /// On how many rails ranks are; 0 where the network has none.
+    fn rails_of(&self, ranks: &[u64]) -> u64 {
+        let Some(rails) = &self.rails else { return 0 };
+        let of = |rank: &u64| rails.get(usize::try_from(*rank).ok()?).copied();
+        ranks.iter().filter_map(of).collect::<BTreeSet<u32>>().len() as u64
+    }
+
     fn by_group(&self, list: &[(Message, u64)], ranks: &Ranks, rank: u64) -> Vec<StepMessages> {
         type Row = (StepMessages, Vec<&'static str>, Vec<Overlap>);
         let mut rows: BTreeMap<(Group, messages::Operation), Row> = BTreeMap::new();
         for (message, count) in list {
             let size = message.group.size(&self.sizes);
             let (row, names, beside) = rows.entry((message.group, message.operation)).or_insert_with(|| {
-                let spread = self.placement.spread(&ranks.group(message.group, rank));
+                let members = ranks.group(message.group, rank);
+                let spread = self.placement.spread(&members);
                 let row = StepMessages {
                     group: message.group.name().to_owned(),
                     operation: message.operation.to_string(),
                     ranks: size,
                     nodes: spread.nodes,
                     domains: spread.domains,
-                    rails: spread.rails,
+                    rails: self.rails_of(&members),
                     ..StepMessages::default()
                 };
                 (row, Vec::new(), Vec::new())

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use sim_core::units::{Span, Time};
 use sim_report::plot::{SpanKind, Timeline, TimelineRank, TimelineSpan};
-use sim_report::result::{MAX_PATH, StepParts, StepPath, StepRank, StepResult, StepReuse, StepSlow, StepStage};
+use sim_report::result::{
+    Exposed, MAX_PATH, StepParts, StepPath, StepRank, StepResult, StepReuse, StepSlow, StepStage,
+};
 use sim_topology::Fabric;
 use sim_workload::messages::Phase;
 use sim_workload::parallel::{Group, Ranks};
@@ -21,15 +23,16 @@ const SLOW: f64 = 1.01;
 const MOST_SLOW: usize = 32;
 
 /// The dimension whose messages a kind of group has.
-pub(super) const fn dimension(group: Group) -> &'static str {
+pub(crate) const fn exposed_kind(group: Group) -> Exposed {
     match group {
-        Group::Tensor => "tp",
-        Group::Context => "cp",
-        Group::Data | Group::DataContext | Group::Shard | Group::Replicas | Group::ExpertData => "dp",
-        Group::Pipeline | Group::Ends => "pp",
-        Group::Expert => "ep",
-        Group::ExpertTensor => "etp",
-        Group::Model | Group::All => "all",
+        Group::Tensor => Exposed::Tensor,
+        Group::Context => Exposed::Context,
+        Group::Data | Group::DataContext | Group::Shard | Group::Replicas | Group::ExpertData => Exposed::Data,
+        Group::Pipeline => Exposed::Pipeline,
+        Group::Ends => Exposed::Ends,
+        Group::Expert => Exposed::Expert,
+        Group::ExpertTensor => Exposed::ExpertTensor,
+        Group::Model | Group::All => Exposed::All,
     }
 }
 
@@ -49,7 +52,7 @@ const fn phase(phase: Phase) -> &'static str {
 struct Sums {
     ranks: u128,
     compute: u128,
-    exposed: BTreeMap<&'static str, u128>,
+    exposed: BTreeMap<Exposed, u128>,
     bubble: u128,
     optimizer: u128,
     straggler: u128,
@@ -61,7 +64,7 @@ impl Sums {
         self.ranks += 1;
         self.compute += ps(rank.compute);
         for (group, span) in &rank.exposed {
-            *self.exposed.entry(dimension(*group)).or_default() += ps(*span);
+            *self.exposed.entry(exposed_kind(*group)).or_default() += ps(*span);
         }
         self.bubble += ps(rank.bubble);
         self.optimizer += ps(rank.optimizer);
@@ -78,7 +81,7 @@ impl Sums {
                 .exposed
                 .iter()
                 .filter(|(_, ps)| **ps > 0)
-                .map(|(d, ps)| ((*d).to_owned(), us(*ps)))
+                .map(|(kind, ps)| (kind.name().to_owned(), us(*ps)))
                 .collect(),
             bubble_us: us(self.bubble),
             optimizer_us: us(self.optimizer),

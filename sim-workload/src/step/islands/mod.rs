@@ -26,7 +26,7 @@ use super::calls::Calls;
 use super::carrier::{Carrier, CarryError, End, Start};
 use forms::Forms;
 use layouts::Layouts;
-use words::{Next, Words};
+use words::{Next, Stopped, Words};
 
 /// Whether what was played can stand for what is alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,9 @@ pub struct Counts {
     pub replays: u64,
     /// Events that engines played.
     pub events_played: u64,
-    /// Events of islands that are over beyond those that were played.
+    /// Events of islands that are over, as if each had been played.
+    pub events: u64,
+    /// Those of them beyond the ones that were played.
     pub events_saved: u64,
     /// Calls that differ by more than their place.
     pub forms: u64,
@@ -180,6 +182,7 @@ impl<'a> Islands<'a> {
             words_played: played.words,
             replays: played.replays,
             events_played: played.events,
+            events: self.events,
             events_saved: self.events.saturating_sub(played.events),
             forms: self.forms.count() as u64,
             words: self.words.count() as u64,
@@ -193,9 +196,13 @@ impl<'a> Islands<'a> {
         &self.calls
     }
 
-    fn endless(&self, operation: u32, why: String) -> CarryError {
+    fn endless(&self, operation: u32, why: Stopped) -> CarryError {
         let of = self.forms.operation(operation);
-        CarryError::Endless { what: self.calls.describe(of.communicator, of.call), why }
+        let what = self.calls.describe(of.communicator, of.call);
+        match why {
+            Stopped::At(reason) => CarryError::Stopped { what, reason },
+            Stopped::Unable(why) => CarryError::Endless { what, why },
+        }
     }
 
     fn begin(&mut self, start: &Start, at: Time) -> Result<(), CarryError> {

@@ -81,15 +81,17 @@ pub(super) struct Words {
 }
 
 /// Why a word does not end.
-pub(super) type Stopped = String;
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// Its engine stopped.
+    At(StopReason),
+    /// Its engine can't take it.
+    Unable(String),
+}
 
-fn stopped(reason: StopReason) -> Stopped {
-    match reason {
-        StopReason::Deadlock => "lanes wait for each other".into(),
-        StopReason::EventLimit => "the limit of events is met".into(),
-        StopReason::TimeLimit => "the limit of simulated time is met".into(),
-        StopReason::Interrupted => "it was interrupted".into(),
-        reason => format!("{reason:?}"),
+impl From<String> for Stopped {
+    fn from(why: String) -> Self {
+        Self::Unable(why)
     }
 }
 
@@ -163,7 +165,7 @@ impl Words {
             }
         });
         if stop != StopReason::Finished {
-            return Err(stopped(stop));
+            return Err(Stopped::At(stop));
         }
         known.sort_unstable();
         let (events, repeated) = engine.events();
@@ -266,7 +268,7 @@ impl Words {
             if let Some(reason) = stop
                 && reason != StopReason::Finished
             {
-                return Err(stopped(reason));
+                return Err(Stopped::At(reason));
             }
             if self.heard.is_empty() {
                 break stop.is_some();

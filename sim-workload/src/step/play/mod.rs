@@ -29,7 +29,7 @@ use account::Books;
 use chain::{Chains, NONE};
 pub use tables::Communicator;
 use tables::{Meetings, Table};
-pub use together::{Beside, play, play_together};
+pub use together::{Arrived, Beside, play, play_together};
 
 /// What a step is played with.
 #[derive(Clone, Debug, Default)]

@@ -21,13 +21,26 @@ pub struct Beside {
     pub again: Option<Span>,
 }
 
+/// What became of traffic by the end of the last step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// How often all of it had arrived.
+    pub times: u64,
+    /// What the first time took, if it came to its end.
+    pub first: Option<Span>,
+    /// What all these times took together.
+    pub total: Span,
+}
+
 /// Traffic under way.
 struct Traffic {
     what: Beside,
     /// When it begins next.
     next: Option<Time>,
+    /// When it began last.
+    began: Time,
     left: u32,
-    times: u64,
+    arrived: Arrived,
 }
 
 /// Plays a step over a carrier.
@@ -40,8 +53,7 @@ pub fn play(player: Player<'_>, carrier: &mut dyn Carrier, stop: &dyn Fn() -> bo
 }
 
 /// Plays several steps that begin together over one carrier, beside other traffic. The carrier's communicators and calls are those of
-/// the players, one player's after the other's, and then what the traffic names. Also returned: how often each traffic has ended by
-/// the end of the last step.
+/// the players, one player's after the other's, and then what the traffic names. Also returned: what became of each traffic.
 ///
 /// # Errors
 /// As [`play`].
@@ -50,9 +62,10 @@ pub fn play_together(
     beside: &[Beside],
     carrier: &mut dyn Carrier,
     stop: &dyn Fn() -> bool,
-) -> Result<(Vec<Outcome>, Vec<u64>), PlayError> {
-    let mut traffic: Vec<Traffic> =
-        beside.iter().map(|b| Traffic { what: *b, next: Some(b.first), left: 0, times: 0 }).collect();
+) -> Result<(Vec<Outcome>, Vec<Arrived>), PlayError> {
+    let waiting =
+        |b: &Beside| Traffic { what: *b, next: Some(b.first), began: b.first, left: 0, arrived: Arrived::default() };
+    let mut traffic: Vec<Traffic> = beside.iter().map(waiting).collect();
     // Tokens tell whose they are by their rest.
     let count = (players.len() + traffic.len()).max(1) as u32;
     let mut from = Vec::new();
@@ -74,7 +87,7 @@ pub fn play_together(
             }));
         }
         for (i, of) in traffic.iter_mut().enumerate().filter(|(_, of)| of.next == Some(at)) {
-            (of.next, of.left) = (None, of.what.members);
+            (of.next, of.began, of.left) = (None, at, of.what.members);
             let (communicator, call) = (of.what.communicator, of.what.call);
             starts.push(Start { communicator, call, token: (from.len() + i) as u32 });
         }
@@ -105,7 +118,10 @@ pub fn play_together(
                 } else if let Some(of) = traffic.get_mut(of - from.len()) {
                     of.left -= 1;
                     if of.left == 0 {
-                        of.times += 1;
+                        let took = now.since(of.began);
+                        of.arrived.times += 1;
+                        of.arrived.first.get_or_insert(took);
+                        of.arrived.total += took;
                         // A repeat without a gap still takes time to begin.
                         of.next = of.what.again.map(|gap| now + gap.max(Span::from_ps(1)));
                     }
@@ -117,6 +133,6 @@ pub fn play_together(
         }
         begin(&mut players, &mut traffic, carrier, now)?;
     }
-    let times = traffic.iter().map(|t| t.times).collect();
-    Ok((players.into_iter().map(Player::finish).collect::<Result<_, _>>()?, times))
+    let arrived = traffic.iter().map(|t| t.arrived).collect();
+    Ok((players.into_iter().map(Player::finish).collect::<Result<_, _>>()?, arrived))
 }

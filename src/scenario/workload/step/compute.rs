@@ -1,18 +1,14 @@
 //! How long kernels take, and which ranks are slower than others.
 
-use std::path::Path;
-
 use sim_core::units::Span;
 use sim_topology::{Catalogue, Fabric};
 use sim_workload::compute::data::Figures;
-use sim_workload::compute::{Jitter, Machine, Number, Profile, Slowdown};
+use sim_workload::compute::{Jitter, Machine, Number, Slowdown};
 
 use super::super::rated::rated;
-use super::{Asked, SlowRank};
+use super::{Asked, SlowRank, measured};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
 use crate::scenario::keys::SLOW_RANK;
-use crate::scenario::load;
-use crate::scenario::tree::Node;
 use crate::scenario::view::View;
 
 /// What is known of the kernels' time.
@@ -48,8 +44,11 @@ pub(super) fn compute(
         out.push(asked.fault(Code::NoEffect, message, &["precision"], label));
     }
     let calculon = view.choice("law") == Some("calculon");
-    let mut machine =
-        if calculon { Machine::by_size(device, memory, figures) } else { Machine::of(device, number, memory, figures) };
+    let mut machine = if calculon {
+        Machine::by_size(device, number, memory, figures)
+    } else {
+        Machine::of(device, number, memory, figures)
+    };
     let efficiency = view.number("efficiency")?;
     machine = machine.scaled((efficiency * 1e6).round() as u64);
     let sharded = asked.view.boolean("fsdp") || asked.view.integer::<u8>("zero") == Some(3);
@@ -67,8 +66,7 @@ pub(super) fn compute(
         rates += &format!(", times {efficiency}");
     }
     if let Some(node) = view.node("profile") {
-        machine.profile = profile(node, out)?;
-        rates += &format!(", measured: {}", node.as_text().unwrap_or_default());
+        machine.profile = measured::profile(node, out)?;
     }
     let best = efficiency == 1.0 && view.node("profile").is_none();
     let part = |key: &str, usual: u64| view.number(key).map_or(usual, |part| (part * 1e6).round() as u64);
@@ -77,31 +75,6 @@ pub(super) fn compute(
         scale_out: part("scale_out_loss", figures.overlap.scale_out),
     };
     Some(Compute { number, machine, device: device.gpu.clone(), rates, best, slowdown })
-}
-
-/// A file of measured kernels, relative to the file that names it.
-fn profile(node: &Node, out: &mut Diagnostics) -> Option<Profile> {
-    let name = node.as_text()?;
-    let beside = Path::new(out.sources.name(node.place.source)).parent().unwrap_or(Path::new("")).to_owned();
-    let text = match load::read(&beside.join(name)) {
-        Ok(text) => text,
-        Err(fault) => {
-            out.push(fault.at(node.place.clone(), "named here"));
-            return None;
-        }
-    };
-    out.sources.add_data(beside.join(name).display().to_string(), text.clone());
-    match Profile::from_toml(&text) {
-        Ok(profile) => Some(profile),
-        Err(error) => {
-            let message = format!("`{}` is no file of measured kernels", shorten(name));
-            let fault = Diagnostic::new(Code::Unreadable, message);
-            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
-            let help = "rows are like: [[kernel]] name = \"FFN up\" pass = \"forward\" m = 4096 n = 13312 k = 16384 time = \"2.3 ms\"";
-            out.push(fault.at(node.place.clone(), first).help(help));
-            None
-        }
-    }
 }
 
 /// The random laws.

@@ -20,12 +20,15 @@ pub(super) fn memory(
 ) -> Option<(Budget, Usage)> {
     let view = asked.view.table_or_empty("memory");
     let gpu = &fabric.node_spec().gpu;
-    let own = catalogue.gpu(gpu).map_or(80.0, |gpu| gpu.memory_gb);
-    let budget = Budget {
-        memory: view.size("size").unwrap_or_else(|| Bytes::new((own * 1e9).round() as u64)),
-        usable: (view.number("usable")? * 1e6).round() as u64,
-        buffers: view.size("buffers")?,
+    let own = || catalogue.gpu(gpu).ok().map(|gpu| Bytes::new((gpu.memory_gb * 1e9).round() as u64));
+    let Some(memory) = view.size("size").or_else(own) else {
+        let message = format!("the memory of the GPU `{gpu}` is not known");
+        let fault = asked.fault(Code::NoKernelRates, message, &["memory"], "the step's ranks run on it");
+        out.push(fault.help("memory = { size = \"80 GB\" }"));
+        return None;
     };
+    let budget =
+        Budget { memory, usable: (view.number("usable")? * 1e6).round() as u64, buffers: view.size("buffers")? };
     let must = asked.view.boolean("memory_check");
     let (error, advice) = match memory::would_fit(job.model, spec, job, &budget) {
         Ok(usage) => return Some((budget, usage)),

@@ -4,6 +4,8 @@
 
 mod compute;
 mod experts;
+mod idle;
+mod measured;
 mod memory;
 pub(super) mod model;
 mod placement;
@@ -41,6 +43,8 @@ pub struct Step {
     pub placement: Placement,
     /// The GPU of each rank, by its number in the fabric.
     pub gpus: Vec<u32>,
+    /// The rail of each rank's first NIC, where leaves of the network are of one rail each; `None` where it has no rails.
+    pub rails: Option<Vec<u32>>,
     /// Widths of numbers.
     pub widths: Widths,
     /// Choices of the framework.
@@ -201,13 +205,16 @@ pub(super) fn step(
     let (widths, mut choices) = sizes::choices(&asked, &sizes, &model, out);
     let slow = compute::slow_ranks(&asked, sizes.gpus, out);
     let jitter = compute::jitter(&asked, seed);
-    let compute = compute?;
+    idle::idle(&asked, &sizes, &model, out);
+    let mut compute = compute?;
     let (kernels, imbalance) = experts::experts(&asked, (&sizes, &model), &compute.device, seed, out)?;
     experts::lies_evenly(&asked, kernels, (&placement, &ranks), out);
     choices.kernels = kernels;
     let job = Job { widths, choices, imbalance: imbalance.as_ref(), ..Job::training(&model, &sizes) };
-    let overlap = overlap?;
+    let (overlap, slow) = (overlap?, slow?);
     sizes::countable(&asked, &job, &overlap, out)?;
+    measured::countable(&asked, &job, &compute.machine, &slow, out)?;
+    compute.rates.extend(measured::effect(&asked, &job, &compute.machine, overlap.tensor, out));
     let (budget, usage) = memory::memory(&asked, fabric, catalogue, &spec, &job, out)?;
     Some(Box::new(Step {
         name: view.text("name").map(str::to_owned),
@@ -215,6 +222,7 @@ pub(super) fn step(
         sizes,
         order,
         placement,
+        rails: placement::rails(fabric, &gpus),
         gpus,
         widths,
         choices,
@@ -228,7 +236,7 @@ pub(super) fn step(
         best_rates: compute.best,
         slowdown: compute.slowdown,
         jitter,
-        slow: slow?,
+        slow,
         budget,
         usage,
         reuse: view.boolean("reuse"),

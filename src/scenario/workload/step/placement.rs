@@ -29,6 +29,13 @@ pub(super) fn placement(
         locals: list("locals"),
         nodes: list("nodes"),
     };
+    let nodes = fabric.nodes().len() as u64;
+    if let Some(absent) = placement.nodes.iter().flatten().find(|node| **node >= nodes) {
+        let label = format!("nodes go from 0 to {}", nodes.saturating_sub(1));
+        let message = format!("there is no node {absent}");
+        out.push(asked.fault(Code::UnknownDevice, message, &["placement.nodes"], label));
+        return None;
+    }
     if let Err(faults) = placement.check(ranks) {
         for fault in &faults {
             let (keys, help): (&[&str], String) = match fault {
@@ -57,6 +64,19 @@ pub(super) fn placement(
         return None;
     }
     Some((placement, gpus.iter().map(|gpu| *gpu as u32).collect()))
+}
+
+/// The rail of each GPU, if the network has rails and all of these have a NIC.
+pub(super) fn rails(fabric: &Fabric, gpus: &[u32]) -> Option<Vec<u32>> {
+    let leaves = fabric.leaf_rails();
+    if leaves.is_empty() || leaves.iter().any(Option::is_none) {
+        return None;
+    }
+    let rail = |gpu: &u32| {
+        let gpu = fabric.gpus().get(*gpu as usize)?;
+        fabric.nics_of(*gpu).first().map(|nic| fabric.rail_of(*nic))
+    };
+    gpus.iter().map(rail).collect()
 }
 
 /// Warns of tensor parallelism over NICs.
