@@ -34,9 +34,12 @@ pub(super) fn file(loaded: &Loaded, step: &Step, best: &Candidate) -> String {
     if sizes.sequence_parallel {
         flags.push_str(" --sequence-parallel");
     }
-    if sizes.zero == Zero::Optimizer {
-        flags.push_str(" --use-distributed-optimizer");
-    }
+    flags.push_str(match sizes.zero {
+        Zero::Replicated => "",
+        Zero::Optimizer => " --use-distributed-optimizer",
+        Zero::Gradients => " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
+        Zero::Parameters => " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params",
+    });
     flags.push_str(match sizes.recompute {
         Recompute::Nothing => "",
         Recompute::Selective => " --recompute-granularity selective",
