@@ -86,6 +86,8 @@ pub struct Options<'a> {
     pub best: Option<Best>,
     /// Keep all transfers and links in [`Report::all_transfers`] and [`Report::all_links`].
     pub keep_all: bool,
+    /// Also play each of several training steps, and a step with transfers beside it, by itself, if that is not much.
+    pub alone: bool,
     /// Keep what ranks of steps did over time in [`Report::steps`].
     pub timeline: bool,
     /// Called when one more of so many simulations is done: `(done, all)`, from any thread.

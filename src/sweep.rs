@@ -286,7 +286,9 @@ impl Sweep {
             }
         };
         let mut found = loaded.diagnostics.clone();
-        let options = Options { interrupt: Some(Arc::clone(interrupt)), ..Options::default() };
+        // What jobs take alone is played only for columns that have it.
+        let alone = self.columns.iter().any(|column| column.path().contains("alone"));
+        let options = Options { interrupt: Some(Arc::clone(interrupt)), alone, ..Options::default() };
         let report = match loaded.run_with(&options) {
             Ok(report) => report,
             Err(error) => {

@@ -98,6 +98,7 @@ pub(super) fn play(
         explain: view.explain,
         best: view.best,
         keep_all: view.out.is_some(),
+        alone: true,
         timeline: view.timeline.is_some(),
         play_all: view.play_all,
         interval: view.interval,

@@ -88,7 +88,7 @@ impl Instance<'_> {
                     let bytes = Bytes::new(tokens * hidden * ACTIVATION);
                     if layer.shared > 0 {
                         let (name, operation) = ("sum of shared experts", Operation::ReduceScatter);
-                        out.push(Call { name, operation, bytes, group: Group::Tensor });
+                        out.push(Call { name, operation, bytes, group: Group::Tensor, exchange: None });
                     }
                     let (name, operation) = ("tokens of the tensor group", Operation::AllGather);
                     out.push(Call { name, operation, bytes, group: Group::Tensor, exchange: None });

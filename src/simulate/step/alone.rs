@@ -11,15 +11,15 @@ use super::{Job, median, once, result};
 /// packets are played) and not by the clock, so that the same scenario always gives the same output, whatever is reused.
 const CHEAP: u64 = 20_000_000;
 
-/// Of each job what it takes alone, the median of `different` steps; nothing where that is not played: alone anyway, too long, or
-/// interrupted.
+/// Of each job what it takes alone, the median of `different` steps; nothing where that is not played: not asked for, alone anyway,
+/// too long, or interrupted.
 pub(super) fn alone(
     world: &World<'_>,
     jobs: &[Job<'_>],
     (different, work, beside): (u32, u64, usize),
     fault: &dyn Fn(String) -> RunError,
 ) -> Result<Vec<Option<StepAlone>>, RunError> {
-    if jobs.len() + beside < 2 || work > CHEAP {
+    if !world.options.alone || jobs.len() + beside < 2 || work > CHEAP {
         return Ok(vec![None; jobs.len()]);
     }
     let mut all = Vec::new();

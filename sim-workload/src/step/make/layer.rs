@@ -14,7 +14,7 @@ use crate::compute::Machine;
 use crate::experts::Kernels;
 use crate::job::Job;
 use crate::messages::experts::goes_back;
-use crate::messages::{Message, Phase, Place};
+use crate::messages::{Message, Operation, Phase, Place};
 use crate::model::activations::Recompute;
 use crate::model::kernels::{Kernel, Pass};
 use crate::parallel::Group;

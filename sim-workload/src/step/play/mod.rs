@@ -269,7 +269,7 @@ impl<'a> Player<'a> {
                     let call = match op.work {
                         Work::Call(call) => call,
                         Work::Send(channel) => plan.channels[channel as usize].call,
-                        Work::Compute(_) | Work::Receive(_) => return None,
+                        Work::Compute(_) | Work::Uneven(_) | Work::Receive(_) => return None,
                     };
                     Some((op.stream, call))
                 })
