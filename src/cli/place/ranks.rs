@@ -59,7 +59,8 @@ fn megatron(step: &Step, best: &Candidate) -> String {
             " --cp-comm-type {}",
             match sizes.context_kind {
                 ContextKind::Ring => "p2p",
-                ContextKind::AllGather => "all_gather",
+                // PyTorch gathers, too.
+                ContextKind::AllGather | ContextKind::PyTorch => "all_gather",
                 ContextKind::AllToAll => "a2a",
             }
         );

@@ -7,7 +7,7 @@ use sim_workload::compute::{Jitter, Machine, Number, Slowdown};
 
 use super::super::rated::rated;
 use super::{Asked, SlowRank, measured};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, shorten};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::scenario::keys::SLOW_RANK;
 use crate::scenario::view::View;
 
