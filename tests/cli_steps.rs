@@ -146,6 +146,8 @@ fn what_has_no_effect_is_warned_of() {
         ("reshard = false\n", "it is of ZeRO-3"),
         ("overlap = { tensor = 4 }\nsequence_parallel = false\n", "it needs sequence parallelism"),
         ("gather = \"fp8\"\n", "parameters are gathered only if"),
+        ("inputs = \"fp8\"\nsequence_parallel = false\n", "only sequence parallelism gathers them"),
+        ("overlap = { prefetch_backward = 0 }\n", "units of parameters are gathered with ZeRO-3 alone"),
     ] {
         let ran = check(&format!("tp = 8\nglobal_batch = 16\n{keys}"));
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -176,6 +178,26 @@ fn measured_kernels_take_the_place_of_the_law() {
     assert!(value["results"]["steps"][0]["kernels_us"].as_f64().unwrap() > 8.0 * 32.0 * 1e5, "{value}");
     fs::write(dir.path().join("k.toml"), format!("{kernel}{kernel}")).unwrap();
     fabricsim_in(dir.path(), &["check", "step.toml"]).fails(2, &["E001", "stands twice"]);
+}
+
+#[test]
+fn what_frameworks_send_is_a_matter_of_keys() {
+    let sent = |keys: &str, group: &str, operation: &str| {
+        let value = run(&with(&format!("global_batch = 16\n{keys}")), "check", &["--format", "json"]).json();
+        let rows = value["results"]["steps"][0]["messages"].as_array().unwrap().clone();
+        let rows = rows.into_iter().filter(|m| m["group"] == group && m["operation"] == operation);
+        rows.map(|m| m["wire_bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    // What products need in 8 bits; sums stay in 16.
+    let gathered = |keys: &str| sent(keys, "tp", "all-gather");
+    // Eight micro batches, 32 layers, six gathers in each, 7/8 of 8192 · 4096 numbers over wires; the head's stay in 16 bits.
+    let saved = 8 * 32 * 6 * (8192 * 4096) / 8 * 7;
+    assert_eq!(gathered("tp = 8\n") - gathered("tp = 8\ninputs = \"fp8\"\n"), saved);
+    let scattered = |keys: &str| sent(keys, "tp", "reduce-scatter");
+    assert_eq!(scattered("tp = 8\n"), scattered("tp = 8\ninputs = \"fp8\"\n"));
+    // All 32 heads in place of the 8 of keys and values: gathered forward and backward.
+    let kv = |kind: &str| sent(&format!("cp = 8\ncp_kind = \"{kind}\"\n"), "cp", "all-gather");
+    assert_eq!(kv("pytorch"), 4 * kv("all-gather"));
 }
 
 #[test]
