@@ -183,7 +183,7 @@ fn measured_kernels_take_the_place_of_the_law() {
 #[test]
 fn what_frameworks_send_is_a_matter_of_keys() {
     let sent = |keys: &str, group: &str, operation: &str| {
-        let value = run(&with(&format!("global_batch = 16\n{keys}")), "check", &["--format", "json"]).json();
+        let value = run(&with(&format!("zero = 1\nglobal_batch = 16\n{keys}")), "check", &["--format", "json"]).json();
         let rows = value["results"]["steps"][0]["messages"].as_array().unwrap().clone();
         let rows = rows.into_iter().filter(|m| m["group"] == group && m["operation"] == operation);
         rows.map(|m| m["wire_bytes"].as_u64().unwrap()).sum::<u64>()
