@@ -153,6 +153,8 @@ fn what_has_no_effect_is_warned_of() {
         ("overlap = { parameters = false }\n", "parameters are gathered only if"),
         ("tp = 8\ndp = 1\nranks = 8\noverlap = { gradients = false }\n", "gradients are not reduced"),
         ("zero = 3\noverlap = { parameters = false }\n", "`prefetch` says how far ahead"),
+        ("inputs = \"fp8\"\nsequence_parallel = false\n", "only sequence parallelism gathers them"),
+        ("overlap = { prefetch_backward = 0 }\n", "units of parameters are gathered with ZeRO-3 alone"),
     ] {
         let tensor = if keys.contains("tp =") { "" } else { "tp = 8\n" };
         let ran = check(&format!("{tensor}global_batch = 16\n{keys}"));
@@ -282,6 +284,26 @@ fn rails_are_those_of_the_network() {
     assert!(ran.code == 0 && ran.out.contains("2 nodes ") && !ran.out.contains("rail,"), "{ran:?}");
     assert!(!ran.out.contains("own rail"), "{ran:?}");
     run(&with(&format!("{keys}placement = {{ nodes = [0, 1, 2] }}\n")), "check", &[]).fails(2, &["there is no node 2"]);
+}
+
+#[test]
+fn what_frameworks_send_is_a_matter_of_keys() {
+    let sent = |keys: &str, group: &str, operation: &str| {
+        let value = run(&with(&format!("zero = 1\nglobal_batch = 16\n{keys}")), "check", &["--format", "json"]).json();
+        let rows = value["results"]["steps"][0]["messages"].as_array().unwrap().clone();
+        let rows = rows.into_iter().filter(|m| m["group"] == group && m["operation"] == operation);
+        rows.map(|m| m["wire_bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    // What products need in 8 bits; sums stay in 16.
+    let gathered = |keys: &str| sent(keys, "tp", "all-gather");
+    // Eight micro batches, 32 layers, six gathers in each, 7/8 of 8192 · 4096 numbers over wires; the head's stay in 16 bits.
+    let saved = 8 * 32 * 6 * (8192 * 4096) / 8 * 7;
+    assert_eq!(gathered("tp = 8\n") - gathered("tp = 8\ninputs = \"fp8\"\n"), saved);
+    let scattered = |keys: &str| sent(keys, "tp", "reduce-scatter");
+    assert_eq!(scattered("tp = 8\n"), scattered("tp = 8\ninputs = \"fp8\"\n"));
+    // All 32 heads in place of the 8 of keys and values: gathered forward and backward.
+    let kv = |kind: &str| sent(&format!("cp = 8\ncp_kind = \"{kind}\"\n"), "cp", "all-gather");
+    assert_eq!(kv("pytorch"), 4 * kv("all-gather"));
 }
 
 #[test]

@@ -251,6 +251,35 @@ fn messages_name_kernels_that_there_are() {
 }
 
 #[test]
+fn what_products_need_is_gathered_in_8_bits_and_nothing_else() {
+    let m = model("llama3.1-405b");
+    let sizes = llama_405b().check(m).unwrap();
+    let of = |inputs: u64, adapters: Option<Adapters>| {
+        let choices = crate::job::Choices { adapters, ..crate::job::Choices::default() };
+        let widths = Widths { inputs, ..Widths::default() };
+        of_stage(&Job { widths, choices, ..Job::training(m, &sizes) }, 3)
+    };
+    let gathers = |m: &Message| m.operation == Operation::AllGather;
+    let (wide, narrow) = (of(2, None), of(1, None));
+    assert_eq!(2 * sum(&narrow, "tp", gathers), sum(&wide, "tp", gathers));
+    assert_eq!(sum(&narrow, "tp", |m| !gathers(m)), sum(&wide, "tp", |m| !gathers(m)));
+    // An adapter needs the input of QKV in 16 bits, and whole; nothing is beside the scatter of a gradient by inputs where weights are frozen.
+    let adapted = of(1, Some(Adapters::on_attention(16)));
+    let at = |list: &[(Message, u64)], phase, place| {
+        let (m, _) =
+            list.iter().find(|(m, _)| m.group == Group::Tensor && m.phase == phase && m.place == place).unwrap();
+        (m.bytes.get(), m.overlap)
+    };
+    let (qkv, up) = (Place::Before("projection of QKV"), Place::Before("FFN up"));
+    assert_eq!(at(&adapted, Phase::Forward, qkv), (134_217_728, Overlap::Nothing));
+    assert_eq!(at(&adapted, Phase::Forward, up), (67_108_864, Overlap::SplitGemm));
+    assert_eq!(at(&narrow, Phase::Forward, qkv), (67_108_864, Overlap::SplitGemm));
+    let scatter = Place::After("FFN up");
+    assert_eq!(at(&adapted, Phase::Backward, scatter), (134_217_728, Overlap::Nothing));
+    assert_eq!(at(&narrow, Phase::Backward, scatter), (134_217_728, Overlap::SplitGemm));
+}
+
+#[test]
 fn dualpipe_sends_both_ways() {
     let m = model("gpt-22b");
     let spec =

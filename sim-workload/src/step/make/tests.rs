@@ -15,7 +15,7 @@ use crate::messages::{self, Phase};
 use crate::model::kernels::{Kernel, Pass};
 use crate::model::{Model, Models};
 use crate::parallel::split::Split;
-use crate::parallel::{Group, SizesSpec, Zero};
+use crate::parallel::{ContextKind, Group, SizesSpec, Zero};
 
 fn machine() -> Machine {
     let figures = Figures::builtin();
@@ -116,7 +116,10 @@ fn plans_hold_all_messages_and_all_kernels() {
             check("llama3.1-8b", &SizesSpec { zero: Zero::Optimizer, ..spec }, &overlap);
         }
         check("llama3.1-8b", &SizesSpec { tensor: 8, ..base.clone() }, &overlap);
-        check("llama3.1-8b", &SizesSpec { tensor: 2, context: 4, pipeline: 2, ..base.clone() }, &overlap);
+        for context_kind in [ContextKind::Ring, ContextKind::AllGather, ContextKind::AllToAll, ContextKind::PyTorch] {
+            let spec = SizesSpec { tensor: 2, context: 4, context_kind, pipeline: 2, ..base.clone() };
+            check("llama3.1-8b", &spec, &overlap);
+        }
         check("llama3-70b", &SizesSpec { tensor: 4, pipeline: 4, virtual_stages: 5, ..base.clone() }, &overlap);
         check("llama3.1-8b", &SizesSpec { zero: Zero::Parameters, ..base.clone() }, &overlap);
         check("llama3.1-8b", &SizesSpec { zero: Zero::Parameters, shard: Some(8), ..base.clone() }, &overlap);
@@ -203,8 +206,8 @@ fn a_gather_waits_for_the_unit_that_makes_room_however_many_are_ahead() {
     let model = model("llama3.1-8b");
     let spec = SizesSpec { gpus: 16, global_batch: 64, zero: Zero::Parameters, ..SizesSpec::default() };
     let sizes = spec.check(&model).unwrap();
-    for prefetch in [0, 1, 31, 40, 64] {
-        let choices = Choices { prefetch, prefetch_back: prefetch, ..Choices::default() };
+    for (prefetch, back) in [(0, 0), (1, 1), (31, 31), (40, 40), (64, 64), (1, 0), (4, 2)] {
+        let choices = Choices { prefetch, prefetch_back: back, ..Choices::default() };
         let plan = plan(&Job { choices, ..Job::training(&model, &sizes) }, &machine(), &Overlap::default());
         let stage = &plan.stages[0];
         let gathers =
@@ -214,10 +217,11 @@ fn a_gather_waits_for_the_unit_that_makes_room_however_many_are_ahead() {
         assert_eq!(gathers.len(), 34 * 2 * 4);
         for (at, op) in gathers.iter().enumerate() {
             let waits = &stage.after[op.after.start as usize..op.after.end as usize];
-            let freed = (at as u64).checked_sub(prefetch + 1).map(|at| gathers[at as usize]);
+            let ahead = if op.label.phase == Phase::Backward { back } else { prefetch };
+            let freed = (at as u64).checked_sub(ahead + 1).map(|at| gathers[at as usize]);
             let expected = freed.map(|of| (of.label.micro, of.label.phase, of.label.layer));
             let label = waits.first().map(|i| &stage.ops[*i as usize].label);
-            assert_eq!(label.map(|l| (l.micro, l.phase, l.layer)), expected, "{prefetch} {at}");
+            assert_eq!(label.map(|l| (l.micro, l.phase, l.layer)), expected, "{prefetch} {back} {at}");
         }
     }
 }
