@@ -117,7 +117,7 @@ fn relations_that_fail_are_told_with_the_nearest_that_would_do() {
             "tp = 8\nglobal_batch = 16\nplacement = { locals = [0, 1, 1, 3, 4, 5, 6, 7] }\n",
             &["E120", "each of 0 to 7 once"],
         ),
-        ("tp = 8\nglobal_batch = 16\nplacement = { nodes = [0, 2] }\n", &["E120", "rank 8 would take GPU 16 of 16"]),
+        ("tp = 8\nglobal_batch = 16\nplacement = { nodes = [0, 2] }\n", &["E022", "there is no node 2"]),
         ("tp = 8\nglobal_batch = 16\ncompute = { gpu = \"h100\" }\n", &["E025", "did you mean `h100-sxm`?"]),
         ("tp = 8\nglobal_batch = 16\ncompute = { profile = \"none.toml\" }\n", &["E001", "there is no such file"]),
         ("tp = 8\nglobal_batch = 16\nschedule = \"1f1c\"\n", &["E021", "did you mean `1f1b`?"]),
@@ -206,7 +206,7 @@ fn measured_kernels_take_the_place_of_the_law() {
     for part in [
         "W010",
         "3 of 4 rows of `k.toml` without effect",
-        "`FFN`, forward: no kernel has that name: did you mean `FFN up`",
+        "`FFN`, forward: no kernel has that name: did you mean `FFN down`?",
         "`attention`, weight-gradient: it has no such pass, but forward and data-gradient",
         "`head`, forward, m = 1, n = 2, k = 3: its shape here is m = 8192, n = 16032, k = 4096",
     ] {

@@ -5,7 +5,7 @@ use sim_workload::step::outcome::Outcome;
 use sim_workload::step::play;
 
 use super::super::{RunError, World};
-use super::{Job, median, once, result};
+use super::{Job, median, once, result, stopped};
 
 /// Work of all jobs together up to which each is played once more by itself: some seconds. By operations of ranks (events where
 /// packets are played) and not by the clock, so that the same scenario always gives the same output, whatever is reused.
@@ -31,7 +31,8 @@ pub(super) fn alone(
             let (played, _) = once(world, &job, &[], number).map_err(|error| fault(error.to_string()))?;
             match played {
                 Ok((list, _)) => outcomes.extend(list),
-                Err(_) if world.interrupted() => return Ok(vec![None; jobs.len()]),
+                // A limit that all together did not meet is no fault either.
+                Err(error) if stopped(world, &error).is_some() => return Ok(vec![None; jobs.len()]),
                 Err(error) => return Err(fault(error.to_string())),
             }
         }
