@@ -103,6 +103,17 @@ impl Timeline {
         self.stages.iter().filter_map(|s| s.last()).map(|r| r.end).max().unwrap_or_default()
     }
 
+    /// What a step of this schedule takes: up to the end of all work; where stages [update by themselves](Schedule::validates_later), what the
+    /// longest takes from its first work to its last.
+    #[must_use]
+    pub fn step(&self, schedule: &dyn Schedule) -> Span {
+        if schedule.validates_later() {
+            (0..self.stages.len()).map(|stage| self.work(stage) + self.idle_within(stage)).max().unwrap_or_default()
+        } else {
+            self.end().since(Time::ZERO)
+        }
+    }
+
     /// A picture: a line a stage, a character for each `cell` of time. A forward is the last digit of its micro batch, a backward a
     /// letter (`a` for micro batch 0), the gradient by weights `w`, both at once `*`, nothing `.`. At most 4096 characters a line.
     #[must_use]
