@@ -364,6 +364,8 @@ fn steps_without_end_are_refused_and_single_stages_have_no_schedule() {
         // As many messages as bytes: neither is there the memory for them.
         let ran = run(&with("global_batch = 16\ntp = 8\nbucket_size = \"1 B\"\n"), verb, &[]);
         ran.fails(2, &["E003", "too many messages of gradients", "bucket_size = "]);
+        let ran = run(&with("global_batch = 80000\ntp = 8\noverlap = { tensor = 64 }\n"), verb, &[]);
+        ran.fails(2, &["E003", "kernels and messages of a rank", "set `overlap.tensor` or `global_batch` lower"]);
     }
     let dual = step(&small("fsdp = true\nschedule = \"dualpipe\"\n"), &[]);
     assert_eq!(dual["time_us"], step(&small("fsdp = true\n"), &[])["time_us"]);

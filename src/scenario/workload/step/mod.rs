@@ -190,7 +190,8 @@ pub(super) fn step(
     let jitter = compute::jitter(&asked, seed);
     let compute = compute?;
     let job = Job { model: &model, sizes: &sizes, widths, choices, mode: Mode::Training };
-    sizes::countable_buckets(&asked, &job, out)?;
+    let overlap = overlap?;
+    sizes::countable(&asked, &job, &overlap, out)?;
     let (budget, usage) = memory::memory(&asked, fabric, catalogue, &spec, &job, out)?;
     Some(Box::new(Step {
         name: view.text("name").map(str::to_owned),
@@ -201,7 +202,7 @@ pub(super) fn step(
         gpus,
         widths,
         choices,
-        overlap: overlap?,
+        overlap,
         number: compute.number,
         machine: compute.machine,
         device: compute.device,

@@ -7,8 +7,9 @@ use sim_workload::messages::Buckets;
 use sim_workload::model::activations::Recompute;
 use sim_workload::model::{Adapters, Model};
 use sim_workload::parallel::split::Split;
-use sim_workload::parallel::{ContextKind, Local, Order, SizeFault, Sizes, SizesSpec, Zero};
+use sim_workload::parallel::{ContextKind, Order, SizeFault, Sizes, SizesSpec, Zero};
 use sim_workload::pipeline::ScheduleFault;
+use sim_workload::step::make::{Operations, operations};
 use sim_workload::step::overlap::Overlap;
 
 use super::super::collective::exclusive;
@@ -215,22 +216,38 @@ pub(super) fn choices(asked: &Asked<'_>, sizes: &Sizes, model: &Model, out: &mut
     (widths, choices)
 }
 
-/// Messages of gradients in a step: more than any framework cuts, and each is kept for all stages.
-const MOST_BUCKETS: u64 = 65_535;
+/// Messages of gradients and parameters in buckets in a step: each is kept for all ranks of a stage.
+const MOST_BUCKETS: u64 = 1_000_000;
+/// Kernels and messages of a rank in a step: three times what sizes alone are held to, since their count may be as much too high.
+const MOST_OPERATIONS: u64 = 60_000_000;
 
-/// Refuses buckets of so few bytes that there are more of them than can be told apart.
-pub(super) fn countable_buckets(asked: &Asked<'_>, job: &Job<'_>, out: &mut Diagnostics) -> Option<()> {
-    let Buckets::Bytes(bytes) = job.choices.buckets else { return Some(()) };
-    let of_stage = |stage| Local::of_stage(job.model, job.sizes, stage).total();
-    let most = (0..job.sizes.pipeline).map(of_stage).max().unwrap_or(0).saturating_mul(job.widths.gradient);
-    if job.sizes.zero == Zero::Parameters || most / bytes.max(1) <= MOST_BUCKETS {
-        return Some(());
+/// Refuses steps of more messages and kernels than can be gone through: buckets of few bytes, products cut in many pieces.
+pub(super) fn countable(asked: &Asked<'_>, job: &Job<'_>, overlap: &Overlap, out: &mut Diagnostics) -> Option<()> {
+    let Operations { rank, buckets } = operations(job, overlap);
+    if buckets > MOST_BUCKETS {
+        let label = format!("a rank has {buckets} messages of gradients and parameters in a step");
+        let keys = ["bucket_size", "buckets", "accumulate"];
+        let fault = asked.fault(Code::TooLarge, "too many messages of gradients", &keys, label);
+        let least = match job.choices.buckets {
+            Buckets::Bytes(bytes) => {
+                let least = u128::from(bytes.max(1)) * u128::from(buckets) / u128::from(MOST_BUCKETS) + 1;
+                let least = Bytes::new(u64::try_from(least).unwrap_or(u64::MAX / 2).next_multiple_of(1024));
+                format!("bucket_size = \"{least}\" or more")
+            }
+            _ => "bucket_size = \"1 GiB\", or `accumulate` left out".to_owned(),
+        };
+        out.push(fault.help(format!("at most {MOST_BUCKETS}: {least}")));
+        return None;
     }
-    let label = format!("{} of gradients on a rank are {} messages", Bytes::new(most), most.div_ceil(bytes.max(1)));
-    let fault = asked.fault(Code::TooLarge, "too many messages of gradients", &["bucket_size", "buckets"], label);
-    let least = Bytes::new(most.div_ceil(MOST_BUCKETS).next_multiple_of(1024));
-    out.push(fault.help(format!("at most {MOST_BUCKETS}: bucket_size = \"{least}\" or more")));
-    None
+    if rank > MOST_OPERATIONS {
+        let label = format!("about {rank} kernels and messages of a rank");
+        let keys = ["overlap.tensor", "global_batch", "grad_accumulation"];
+        let fault = asked.fault(Code::TooLarge, "more messages and kernels than can be gone through", &keys, label);
+        let help = "set `overlap.tensor` or `global_batch` lower, or `micro_batch` higher";
+        out.push(fault.help(format!("at most {MOST_OPERATIONS}: {help}")));
+        return None;
+    }
+    Some(())
 }
 
 /// A fault of sizes at the key that it is about, with the relation and the nearest values that would do.
