@@ -81,6 +81,20 @@ fn transfers_run_beside_a_step() {
     assert!(mean > 100.0 && first > 100.0 && mean * one["times"].as_f64().unwrap() <= us(&with) + 1.0, "{one}");
 }
 
+/// However much is to be sent, it takes turns with the step's messages.
+#[test]
+fn large_transfers_do_not_stand_before_the_step() {
+    let us = |size: &str| {
+        let beside = format!(
+            "[[workload]]\nkind = \"transfer\"\nwith_previous = true\npattern = \"shift\"\nshift = 16\nranks = 32\nsize = \"{size}\"\n"
+        );
+        results(&scenario(&[("0, 2", "")], &beside))["step"]["time_us"].as_f64().unwrap()
+    };
+    // Both are longer than the step.
+    let (long, longer) = (us("1 GiB"), us("4 GiB"));
+    assert!((longer / long - 1.0).abs() < 0.01, "{long} {longer}");
+}
+
 #[test]
 fn what_cannot_run_together_is_refused() {
     let both = run(&scenario(&[("0, 2", ""), ("2, 3", "with_previous = true\n")], ""), &[]);

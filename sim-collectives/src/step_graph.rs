@@ -33,6 +33,9 @@ pub struct Message {
     /// Copies through buffers: the size of one, of which there are two at each stop, and how many links of the route
     /// come before each stop. A buffer is full before it is sent on.
     pub buffers: Option<(Bytes, Vec<usize>)>,
+    /// Parts that follow one another, no more than so many under way; without it all of a message goes at once. What takes turns
+    /// with other messages for long needs it where links queue in order of arrival: else the rest of the message stands before them.
+    pub window: Option<Window>,
     /// How queue pairs carry it over links of packets ([`Flow::way`](sim_core::program::Flow::way)).
     pub way: u16,
 }
@@ -41,8 +44,23 @@ impl Message {
     /// A message that needs no software.
     #[must_use]
     pub const fn new(route: Vec<LinkId>, bytes: Bytes, start: Span) -> Self {
-        Self { route, bytes, start, launch: Span::ZERO, pace: None, buffers: None, way: 0 }
+        Self { route, bytes, start, launch: Span::ZERO, pace: None, buffers: None, window: None, way: 0 }
     }
+}
+
+/// What a message has under way at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The size of a part.
+    pub part: Bytes,
+    /// Parts under way.
+    pub parts: u16,
+}
+
+impl Window {
+    /// As much as a connection of NCCL has under way: eight parts of a buffer of 4 MiB (`NCCL_BUFFSIZE`, `NCCL_STEPS`; NCCL
+    /// src/include/device.h and its documentation).
+    pub const NCCL: Self = Self { part: Bytes::new(512 << 10), parts: 8 };
 }
 
 /// What a node does.
@@ -300,10 +318,11 @@ pub fn transfers(messages: &[Message], mtu: Bytes) -> Program {
         let total = message.bytes.get();
         let (piece, stops) = match &message.buffers {
             Some((piece, stops)) if !stops.is_empty() => (piece.get().clamp(1, total.max(1)), stops.as_slice()),
-            _ => (total, &[][..]),
+            _ => (message.window.map_or(total, |window| window.part.get().clamp(1, total.max(1))), &[][..]),
         };
+        let slots = if stops.is_empty() { message.window.map_or(1, |window| window.parts.max(1)) } else { 2 };
         let cut = Layout { chunk: piece, last_chunk: piece, ..Layout::whole(total) };
-        let layout = b.layout(if stops.is_empty() { Layout::whole(total) } else { cut });
+        let layout = b.layout(if piece == total { Layout::whole(total) } else { cut });
         if message.bytes == Bytes::ZERO || message.route.is_empty() {
             continue;
         }
@@ -319,7 +338,7 @@ pub fn transfers(messages: &[Message], mtu: Bytes) -> Program {
         for to in stops.iter().copied().chain([message.route.len()]) {
             let leg = message.route.get(from..to).unwrap_or_default();
             let shape = if from == 0 { shape } else { ConnShape { latency: Span::ZERO, ..shape } };
-            let ends = b.connect(&[leg], false, if stops.is_empty() { 1 } else { 2 }, &shape);
+            let ends = b.connect(&[leg], false, slots, &shape);
             let cost = if from == 0 { cost } else { free };
             b.lane(kernel, layout, |l| l.step(&received, &[ends.send], cost, 1, 0, 0));
             received = vec![ends.recv];

@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     // What could not be played stands behind what was.
     list[..best].sort_by_key(|one| one.played.is_none());
     let fastest = list.iter().filter_map(|one| one.played.as_ref()).map(|p| p.time_us).fold(f64::INFINITY, f64::min);
-    let over = |one: &&Candidate| one.played.is_none() && one.estimate.bound.as_us() > fastest;
+    let over = |one: &&Candidate| one.played.is_none() && one.bound.as_us() > fastest;
     let results = PlaceResults {
         model: step.model.to_string(),
         gpus: step.sizes.gpus,

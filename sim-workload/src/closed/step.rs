@@ -5,7 +5,7 @@
 //! parameters behind the first forward pass, units of ZeRO-3, blocks of context and all but one piece of messages of cut products behind all
 //! kernels, what passes between stages behind other micro batches. Tokens to experts are taken as exposed.
 //!
-//! The bound is kernels of the stage with most, and what nothing can hide as [`Way::least`] has it, without hops.
+//! It is no bound: a schedule that does two micro batches at once may be faster ([`search::bound`](crate::search::bound()) is one).
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,6 @@ use crate::step::overlap::Overlap;
 /// An estimated step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// What it takes at least: the kernels of the stage with most, and what nothing can hide, at full rates.
-    pub bound: Span,
     /// The step.
     pub time: Span,
     /// Kernels of the stage that ends last.
@@ -51,9 +49,8 @@ struct Sent {
     message: Message,
     count: u64,
     usual: Span,
-    /// What of it stands between kernels of a pass, as usual, and at least.
+    /// What of it stands between kernels of a pass.
     shown: Span,
-    least: Span,
 }
 
 /// The time of a step of a job on ranks that lie so.
@@ -67,7 +64,8 @@ pub fn step(
     cluster: &Cluster,
 ) -> Estimate {
     let sizes = job.sizes;
-    let (stages, chunks, micros) = (sizes.pipeline, sizes.virtual_stages, sizes.micros().max(1));
+    let stages = sizes.pipeline;
+    let chunks = sizes.schedule.passes(sizes.shape(), 0).len() as u64;
     let mut firsts = vec![None; stages as usize];
     for rank in 0..ranks.len() {
         let first = &mut firsts[ranks.coordinates(rank).stage as usize];
@@ -77,7 +75,7 @@ pub fn step(
     let mut of = Vec::new();
     let mut transfer = Span::ZERO;
     let mut all: Vec<(Vec<Sent>, Span)> = Vec::new();
-    let mut bound = Span::ZERO;
+    let mut fullest = Span::ZERO;
     for stage in 0..stages {
         let rank = firsts[stage as usize].unwrap_or(0);
         let sent: Vec<Sent> = messages::of_stage(job, stage)
@@ -87,42 +85,42 @@ pub fn step(
                 let way = *ways.entry(key).or_insert_with(|| way(message.group, rank, ranks, placement, cluster));
                 let of = |bytes: Bytes| way.usual(message.operation, bytes);
                 let usual = of(message.bytes);
-                let (shown, least) = if shown(overlap, &job.choices, &message) {
-                    // But for rounding the least is never more.
-                    (usual, way.without_hops().least(message.operation, message.bytes).min(usual))
+                let shown = if shown(overlap, &job.choices, &message) {
+                    usual
                 } else if message.overlap == Beside::SplitGemm {
                     // Of a message in pieces the first comes before the first piece of the product, or the last after the last.
-                    (of(Bytes::new(message.bytes.get().div_ceil(overlap.tensor))).min(usual), Span::ZERO)
+                    of(Bytes::new(message.bytes.get().div_ceil(overlap.tensor))).min(usual)
                 } else {
-                    (Span::ZERO, Span::ZERO)
+                    Span::ZERO
                 };
-                Sent { message, count, usual, shown, least }
+                Sent { message, count, usual, shown }
             })
             .collect();
-        let (mut forward, mut back, mut least) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        let (mut forward, mut back) = (Span::ZERO, Span::ZERO);
         for one in sent.iter().filter(|one| !after(one.message.phase)) {
             let way = if one.message.phase == Phase::Forward { &mut forward } else { &mut back };
             *way += one.shown * one.count;
-            least += one.least * one.count;
         }
         for one in sent.iter().filter(|one| one.message.group == Group::Pipeline) {
             transfer = transfer.max(one.usual);
         }
-        let share = |span: Span| Span::from_ps(span.as_ps() / (micros * chunks));
+        let passes = sizes.schedule.passes(sizes.shape(), stage);
+        let all_passes = passes.iter().map(|chunk| chunk.micros).sum::<u64>().max(1);
+        let share = |span: Span| Span::from_ps(span.as_ps() / all_passes);
         let mut kernels = Span::ZERO;
-        for chunk in 0..chunks {
-            let times = machine.chunk(job, stage, chunk);
-            kernels += times.total() * micros;
+        for chunk in passes {
+            let times = machine.chunk(job, chunk.place % stages, chunk.place / stages);
+            kernels += times.total() * chunk.micros;
             let (f, b) = (times.forward + share(forward), times.data + share(back));
             of.push([f, b, times.weight, f + b + times.weight]);
         }
-        bound = bound.max(kernels + least);
+        fullest = fullest.max(kernels);
         all.push((sent, kernels));
     }
     let times = ChunkTimes { of, chunks, transfer };
-    // A schedule that waits for itself has no time; its bound stands for it.
+    // A schedule that waits for itself has no time; its fullest stage stands for it.
     let timeline = play(sizes.schedule, sizes.shape(), &times).unwrap_or_default();
-    let piped = timeline.end().since(Time::ZERO).max(bound);
+    let piped = timeline.end().since(Time::ZERO).max(fullest);
     let last = (0..stages as usize).max_by_key(|stage| timeline.work(*stage)).unwrap_or(0);
     let (sent, kernels) = &all[last];
     let mut exposed: BTreeMap<Group, Span> = BTreeMap::new();
@@ -166,7 +164,7 @@ pub fn step(
     let bubble = less(piped, *kernels + inside);
     let time = piped + rest + optimizer;
     exposed.retain(|_, span| *span > Span::ZERO);
-    Estimate { bound, time, compute: *kernels, exposed, bubble, optimizer }
+    Estimate { time, compute: *kernels, exposed, bubble, optimizer }
 }
 
 /// Work of a kind and what runs beside it.

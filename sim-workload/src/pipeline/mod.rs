@@ -151,6 +151,19 @@ pub trait Schedule: Debug + Sync {
     /// What `stage` does, in order.
     fn slots(&self, shape: Shape, stage: u64) -> Vec<Slot>;
 
+    /// The chunks of `stage` in order: the place of each in its pipe, which says its layers, and how many micro batches pass it.
+    fn passes(&self, shape: Shape, stage: u64) -> Vec<Passes> {
+        let slots = self.slots(shape, stage);
+        let mut out: Vec<(u64, u64)> = Vec::new();
+        for pipe in self.pipes(shape) {
+            let here = pipe.iter().zip(0..).filter(|((of, _), _)| *of == stage);
+            out.extend(here.map(|((_, chunk), place)| (*chunk, place)));
+        }
+        out.sort_unstable();
+        let micros = |chunk: u64| slots.iter().filter_map(|slot| slot.forward()).filter(|cell| cell.chunk == chunk).count();
+        out.into_iter().map(|(chunk, place)| Passes { place, micros: micros(chunk) as u64 }).collect()
+    }
+
     /// The closed form of the idle time of a stage between its first and its last work, at equal stages and without messages;
     /// `None` where there is no such form for these times.
     fn bubble(&self, shape: Shape, times: EqualTimes) -> Option<Span>;
@@ -163,6 +176,15 @@ pub trait Schedule: Debug + Sync {
         let _ = shape;
         vec![stage]
     }
+}
+
+/// What passes a chunk of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// The chunk's place in its pipe: that of stage s, chunk c of a usual pipe of p stages is c·p + s.
+    pub place: u64,
+    /// Micro batches.
+    pub micros: u64,
 }
 
 impl PartialEq for dyn Schedule {

@@ -1,14 +1,16 @@
 //! Searching for the best division of a job over a cluster: which sizes, in which order of ranks.
 //!
 //! From coarse to fine. [`space`] lists the sizes that hold every relation and fit into memory, and the orders of ranks;
-//! [`estimate()`] gives each a lower bound and a time from [closed forms](crate::closed), with groups as they lie on nodes; who has an event
-//! simulation plays the best of these. [`why`] says in which parts of the time one is better than another.
+//! [`bound()`] says what each takes at least, [`estimate()`] its time from [closed forms](crate::closed), with groups as they lie on nodes; who
+//! has an event simulation plays the best of these. [`why`] says in which parts of the time one is better than another.
 
+pub mod bound;
 pub mod space;
 
 #[cfg(test)]
 mod tests;
 
+pub use bound::{Reach, bound};
 pub use space::{Counts, Dimension, Split, orders, splits};
 
 use crate::closed::{Cluster, Estimate};

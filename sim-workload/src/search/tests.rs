@@ -126,8 +126,12 @@ fn a_bound_is_below_and_faster_links_do_no_harm() {
             for order in orders(&split.sizes) {
                 let slow = estimate(asked, split, &order, &cluster(25)).unwrap();
                 let fast = estimate(asked, split, &order, &cluster(400)).unwrap();
-                assert!(slow.bound <= slow.time && fast.bound <= fast.time, "{} {order}", split.sizes);
-                assert!(fast.time <= slow.time && fast.bound <= slow.bound, "{} {order}", split.sizes);
+                let least = |nic: u64| {
+                    let reach = Reach { gpu: Rate::gbyte(450 + nic), domain: Rate::gbyte(8 * nic) };
+                    bound(asked, split, &order, &reach).unwrap()
+                };
+                assert!(least(25) <= slow.time && least(400) <= fast.time, "{} {order}", split.sizes);
+                assert!(fast.time <= slow.time && least(400) <= least(25), "{} {order}", split.sizes);
                 let parts: f64 = slow.parts().iter().map(|(_, us)| us).sum();
                 assert!((parts - slow.time.as_us()).abs() < slow.time.as_us() * 1e-6, "{slow:?} {parts}");
             }

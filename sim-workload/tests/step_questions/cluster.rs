@@ -97,7 +97,7 @@ impl Cluster {
     pub(crate) fn call(&self, ranks: &Ranks, group: Group, operation: Operation, bytes: Bytes) -> (Span, Carried<'_>) {
         let of = |members: Vec<u64>| members.into_iter().map(|r| self.gpu(r)).collect::<Vec<_>>();
         let groups: Vec<Vec<u32>> = ranks.groups(group).into_iter().map(of).collect();
-        self.alone(groups, Call { name: "asked", operation, bytes, group }, |_| {})
+        self.alone(groups, Call { name: "asked", operation, bytes, group, exchange: None }, |_| {})
     }
 
     /// What these groups of GPUs take for a call that they begin together, and what links carry; the request is changed before.

@@ -15,18 +15,18 @@ use crate::cluster::{Carried, Cluster};
 /// DeepSeek-V3's experts on all ranks of `nodes` nodes.
 fn routing(nodes: u32) -> Routing {
     let nodes = u64::from(nodes);
-    Routing { experts: 256, top_k: 8, ranks: 8 * nodes, nodes, top_nodes: None }
+    Routing { experts: 256, top_k: 8, ranks: 8 * nodes, nodes, limit: None }
 }
 
 /// A dispatch of `tokens` tokens of 7168 elements a rank in 8 bits by DeepEP's kernels.
 fn dispatch(cluster: &Cluster, tokens: u64) -> (Span, Carried<'_>) {
     let ranks: Vec<u32> = (0..cluster.fabric.gpus().len() as u32).collect();
     let bytes = Payload::FP8.token(7168) * tokens;
-    let call = Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert };
+    let call = Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert, exchange: None };
     cluster.alone(vec![ranks], call, |request| {
         request.operation = Of::Dispatch;
         request.algorithm = Some("deepep".parse().unwrap());
-        request.traffic = Traffic::Experts(Experts { experts: 256, top_k: 8, top_nodes: None });
+        request.traffic = Traffic::Experts(Experts { experts: 256, top_k: 8, top_nodes: None, groups: None });
     })
 }
 
@@ -104,11 +104,11 @@ fn fewer_nodes_a_token_take_less_time() {
     let ranks: Vec<u32> = (0..64).collect();
     let bytes = Payload::FP8.token(7168) * 2048;
     let time = |top_nodes: Option<u32>| {
-        let call = Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert };
+        let call = Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert, exchange: None };
         let (time, carried) = cluster.alone(vec![ranks.clone()], call, move |request| {
             request.operation = Of::Dispatch;
             request.algorithm = Some("deepep".parse().unwrap());
-            request.traffic = Traffic::Experts(Experts { experts: 256, top_k: 8, top_nodes });
+            request.traffic = Traffic::Experts(Experts { experts: 256, top_k: 8, top_nodes, groups: None });
         });
         (time.as_us(), carried.nics())
     };

@@ -3,6 +3,8 @@
 //! Each test has the configuration that its question states, and what is known of the answer: published, or derived where the test
 //! says how. `docs/asking-about-steps.md` shows how to ask from the command line.
 
+#[path = "../serving_common/closed.rs"]
+mod closed;
 mod cluster;
 mod experts;
 mod links;

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use sim_core::outcome::StopReason;
 use sim_core::random::mix;
-use sim_core::units::Bytes;
+use sim_core::units::{Bytes, Span};
 use sim_report::result::{Exposed, PlacePart, PlaceRow};
 use sim_workload::closed::{Cluster, Estimate};
 use sim_workload::memory::{Budget, would_fit};
 use sim_workload::model::activations::Recompute;
 use sim_workload::parallel::{Order, Zero};
-use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Split};
+use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Reach, Split};
 
 use super::super::context::Context;
 use super::super::fault::{Exit, Failure};
@@ -45,6 +45,8 @@ pub(super) struct Candidate {
     pub(super) split: Arc<Split>,
     pub(super) order: Order,
     pub(super) estimate: Estimate,
+    /// What it takes at least.
+    pub(super) bound: Span,
     pub(super) played: Option<Played>,
 }
 
@@ -85,7 +87,7 @@ impl Candidate {
             changes: self.changes(step).into_iter().collect(),
             order: self.order.to_string(),
             memory_bytes: self.split.usage.total().get(),
-            bound_us: self.estimate.bound.as_us(),
+            bound_us: self.bound.as_us(),
             estimate_us: self.estimate.time.as_us(),
             time_us: self.played.as_ref().map(|played| played.time_us),
             tokens_per_s_per_gpu: tokens / (self.time_us() / 1e6).max(1e-12) / step.sizes.gpus as f64,
@@ -201,10 +203,11 @@ impl Search<'_> {
             keep.sort_unstable();
             pairs = keep.into_iter().map(|at| pairs[at].clone()).collect();
         }
-        let cluster = Cluster::of(&self.loaded.fabric);
+        let (cluster, reach) = (Cluster::of(&self.loaded.fabric), Reach::of(&self.loaded.fabric));
         let one = |(split, order): &(Arc<Split>, Order)| {
             let estimate = search::estimate(&asked, split, order, &cluster).ok()?;
-            Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, played: None })
+            let bound = search::bound(&asked, split, order, &reach).ok()?;
+            Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, bound, played: None })
         };
         let mut list: Vec<Candidate> = pairs.par_iter().with_max_len(4).filter_map(one).collect();
         // Orders of one division that closed forms can't tell apart come once, unless orders are all that varies.
@@ -245,7 +248,7 @@ impl Search<'_> {
         let more = [Dimension::Recompute, Dimension::Zero, Dimension::MicroBatch];
         let sizes = [Dimension::Tensor, Dimension::Context, Dimension::Pipeline, Dimension::Virtual, Dimension::Expert];
         let asked = self.asked();
-        let cluster = Cluster::of(&self.loaded.fabric);
+        let (cluster, reach) = (Cluster::of(&self.loaded.fabric), Reach::of(&self.loaded.fabric));
         // The fewest further keys first.
         let further: [&[Dimension]; 4] = [&more[..1], &more[..2], &more, &sizes];
         let mut vary = self.vary.to_vec();
@@ -260,7 +263,8 @@ impl Search<'_> {
                     search::orders(&split.sizes).into_iter().next()?
                 };
                 let estimate = search::estimate(&asked, &split, &order, &cluster).ok()?;
-                Some(Candidate { split: Arc::new(split), order, estimate, played: None })
+                let bound = search::bound(&asked, &split, &order, &reach).ok()?;
+                Some(Candidate { split: Arc::new(split), order, estimate, bound, played: None })
             };
             let best = splits.into_iter().filter_map(candidate).min_by_key(|one| one.estimate.time);
             if let Some(best) = best {

@@ -1,6 +1,6 @@
 //! Transfers beside steps: checkpoints on their way, traffic of others.
 
-use sim_collectives::step_graph;
+use sim_collectives::step_graph::{self, Window};
 use sim_core::program::Program;
 use sim_core::units::{Span, Time};
 use sim_report::result::BesideStep;
@@ -27,7 +27,11 @@ pub(super) fn traffic(world: &World<'_>, with: &[Workload]) -> Result<Vec<Traffi
         let Workload::Transfer(of) = workload else { continue };
         let name = of.name.clone().unwrap_or_else(|| "transfers".to_owned());
         let list: Vec<Transfer> = of.traffic.iter().collect();
-        let messages = transfers::messages(world.loaded, &name, &list)?.messages;
+        let mut messages = transfers::messages(world.loaded, &name, &list)?.messages;
+        if world.loaded.packets.is_none() {
+            // Queues in order of arrival have no turns: what is under way is bounded as the step's own connections are.
+            messages.iter_mut().for_each(|message| message.window = Some(Window::NCCL));
+        }
         let program = step_graph::transfers(&messages, world.loaded.fabric.mtu());
         let bytes = messages.iter().map(|message| message.bytes.get()).sum();
         all.push(Traffic { name, program, messages: messages.len() as u32, bytes, repeat: of.repeat });
