@@ -331,7 +331,8 @@ fn throughput(r: &Row) -> f64 {
     let mut messages = Played::new(&network, groups).all_reduce("tensorrt_llm".parse().unwrap());
     if let Some(layer) = model.experts {
         let number = |n: u64| u32::try_from(n).unwrap();
-        let experts = Experts { experts: number(layer.experts), top_k: number(layer.top_k), top_nodes: None, groups: None };
+        let experts =
+            Experts { experts: number(layer.experts), top_k: number(layer.top_k), top_nodes: None, groups: None };
         messages = messages.experts(experts, ["low_latency", "deepep"].map(|name| name.parse().ok()));
     }
     let room = instance.room(Bytes::new((gpu.memory_gb * 0.9e9) as u64));

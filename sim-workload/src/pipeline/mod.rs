@@ -160,7 +160,8 @@ pub trait Schedule: Debug + Sync {
             out.extend(here.map(|((_, chunk), place)| (*chunk, place)));
         }
         out.sort_unstable();
-        let micros = |chunk: u64| slots.iter().filter_map(|slot| slot.forward()).filter(|cell| cell.chunk == chunk).count();
+        let micros =
+            |chunk: u64| slots.iter().filter_map(|slot| slot.forward()).filter(|cell| cell.chunk == chunk).count();
         out.into_iter().map(|(chunk, place)| Passes { place, micros: micros(chunk) as u64 }).collect()
     }
 

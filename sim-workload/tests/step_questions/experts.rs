@@ -104,7 +104,8 @@ fn fewer_nodes_a_token_take_less_time() {
     let ranks: Vec<u32> = (0..64).collect();
     let bytes = Payload::FP8.token(7168) * 2048;
     let time = |top_nodes: Option<u32>| {
-        let call = Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert, exchange: None };
+        let call =
+            Call { name: "dispatch", operation: Operation::AllToAll, bytes, group: Group::Expert, exchange: None };
         let (time, carried) = cluster.alone(vec![ranks.clone()], call, move |request| {
             request.operation = Of::Dispatch;
             request.algorithm = Some("deepep".parse().unwrap());

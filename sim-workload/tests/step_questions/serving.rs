@@ -42,7 +42,9 @@ fn over(fabric: &Fabric, model: &Model, tokens: u64, choice: NicChoice) -> f64 {
     let route = |from: u64, by: u64, to: u64| {
         let (src, dst) = (fabric.gpus()[from as usize], fabric.gpus()[8 + to as usize]);
         let into = if choice == NicChoice::Affine { nic(8 + to) } else { nic(8 + by) };
-        fabric.route(&RouteRequest::auto(src, dst).via(Via::Nics { src: nic(by), dst: into })).map(|r| (r.links, Some(nic(by))))
+        fabric
+            .route(&RouteRequest::auto(src, dst).via(Via::Nics { src: nic(by), dst: into }))
+            .map(|r| (r.links, Some(nic(by))))
     };
     let pieces = pieces(model, tokens, Number::Bf16, side, side);
     let messages = transport.messages(&pieces, choice, model.layers, None, route).unwrap();
@@ -196,7 +198,8 @@ fn messages_are_in_the_regime_of_latency_below_alpha_times_beta() {
         let closed = Closed { reach: BTreeMap::from([(Group::Tensor, reach)]), choice: Choice::OneShot };
         let efficiency = |part: f64| {
             let bytes = Bytes::new((half * part) as u64);
-            let call = Call { name: "sum", operation: Operation::AllReduce, bytes, group: Group::Tensor, exchange: None };
+            let call =
+                Call { name: "sum", operation: Operation::AllReduce, bytes, group: Group::Tensor, exchange: None };
             bytes.get() as f64 / closed.time(&call).as_us() / 1e3 / rate
         };
         for (part, known) in [(0.1, 0.0909), (1.0, 0.5), (9.0, 0.9)] {
@@ -215,8 +218,13 @@ fn messages_are_in_the_regime_of_latency_below_alpha_times_beta() {
     let cluster = Cluster::of("hgx-h100", 1);
     let groups = vec![(0..8).collect::<Vec<u32>>()];
     let time = |bytes: u64| {
-        let call =
-            Call { name: "sum", operation: Operation::AllReduce, bytes: Bytes::new(bytes), group: Group::Tensor, exchange: None };
+        let call = Call {
+            name: "sum",
+            operation: Operation::AllReduce,
+            bytes: Bytes::new(bytes),
+            group: Group::Tensor,
+            exchange: None,
+        };
         cluster.alone(groups.clone(), call, |_| {}).0.as_us()
     };
     let (small, large) = (time(16 << 10) / time(8 << 10), time(512 << 20) / time(256 << 20));

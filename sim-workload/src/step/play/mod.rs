@@ -189,7 +189,12 @@ impl<'a> Player<'a> {
     /// A player at the beginning; `nics_alone` says of a communicator whether its messages go over NICs alone
     /// ([`Spread::over_nics_alone`](crate::parallel::Spread::over_nics_alone)), which take another part of the GPU.
     #[must_use]
-    pub fn new(plan: &'a Plan, ranks: &Ranks, options: &'a Options, nics_alone: impl Fn(&Communicator) -> bool) -> Self {
+    pub fn new(
+        plan: &'a Plan,
+        ranks: &Ranks,
+        options: &'a Options,
+        nics_alone: impl Fn(&Communicator) -> bool,
+    ) -> Self {
         let n = ranks.len() as usize;
         let stages: Vec<u32> = (0..n as u64).map(|r| ranks.coordinates(r).stage as u32).collect();
         let tables: Vec<Table> = plan.stages.iter().map(Table::new).collect();
