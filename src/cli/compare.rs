@@ -161,17 +161,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 /// Sees before the work that all files can be written, and that none takes the place of another.
 fn files(args: &Args, context: &Context) -> Result<(), Failure> {
     let single = [("--write-baseline", &args.write_baseline), ("--junit", &args.junit)];
-    let mut outputs: Vec<(&str, PathBuf)> =
+    let single: Vec<(&str, PathBuf)> =
         single.into_iter().filter_map(|(flag, path)| Some((flag, path.clone()?))).collect();
-    for (_, path) in &outputs {
-        output::writable(path, args.force)?;
-    }
+    let mut outputs = single.clone();
     outputs.extend(args.out.as_deref().map(|out| folder::files(out, NAMES)).unwrap_or_default());
     let others = [("the gate file", &args.gate_file), ("the baseline", &args.baseline)];
     let others = others.into_iter().filter_map(|(what, path)| Some((what, path.clone()?)));
     let logs = args.logs.iter().map(|log| ("a log", log.clone()));
     let read: Vec<_> = logs.chain(others).chain(args.system.files(args.scenario.as_deref(), context)).collect();
-    output::apart(&outputs, &read)
+    output::apart(&outputs, &read)?;
+    single.iter().try_for_each(|(_, path)| output::writable(path, args.force))
 }
 
 /// Prints and stores what could be compared.

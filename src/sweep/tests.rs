@@ -102,7 +102,7 @@ fn faults_of_a_sweep_are_told_at_their_place() {
                 "{TWO}[[axis]]\nkey = \"seed\"\nrange = {{ from = 1, to = 2000, step = 1 }}\n[[axis]]\nkey = \"nodes\"\nrange = {{ from = 1, to = 1000, step = 1 }}\n"
             ),
             Code::TooLarge,
-            "2000 x 1000",
+            "1000 values, and the axes before them leave room for 500",
         ),
         (format!("{TWO}{axis}[[skip]]\nnodse = 1\n"), Code::UnknownKey, "did you mean `nodes`?"),
         (format!("{TWO}{axis}[[skip]]\nnodes = 3\n"), Code::UnknownChoice, "never is `3`"),
