@@ -37,7 +37,7 @@ mod variables;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sim_collectives::timing::{LinkKind, Timing};
+use sim_collectives::timing::Timing;
 use sim_collectives::{Machine, Software};
 use sim_core::engine;
 use sim_core::network::Network;
@@ -262,7 +262,7 @@ impl Loaded {
     #[must_use]
     pub fn network(&self) -> Network {
         let timing = self.timing();
-        let network = profile::network(&self.fabric, |class| timing.parameter(LinkKind::of(class).share()).value);
+        let network = sim_collectives::links::filled(&self.fabric, &timing);
         transport::over_packets(network, &self.fabric, self.packets.as_ref())
     }
 

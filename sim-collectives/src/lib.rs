@@ -13,6 +13,7 @@ pub mod experts;
 pub mod ideal;
 pub mod lanes;
 pub mod launch;
+pub mod links;
 pub mod lower;
 pub mod machine;
 mod mesh;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use sim_core::units::{Bytes, Span, Time};
+use sim_core::units::{Bytes, Span};
 
 use super::{Cluster, Way};
 use crate::compute::Machine;
@@ -120,7 +120,7 @@ pub fn step(
     let times = ChunkTimes { of, chunks, transfer };
     // A schedule that waits for itself has no time; its fullest stage stands for it.
     let timeline = play(sizes.schedule, sizes.shape(), &times).unwrap_or_default();
-    let piped = timeline.end().since(Time::ZERO).max(fullest);
+    let piped = timeline.step(sizes.schedule).max(fullest);
     let last = (0..stages as usize).max_by_key(|stage| timeline.work(*stage)).unwrap_or(0);
     let (sent, kernels) = &all[last];
     let mut exposed: BTreeMap<Group, Span> = BTreeMap::new();

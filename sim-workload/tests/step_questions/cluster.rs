@@ -1,10 +1,10 @@
 //! A cluster, a step on it, and what it came to. Whatever is asked, each step that is played is held to what no step may break.
 
-use sim_collectives::timing::{Key, LinkKind, Timing};
-use sim_collectives::{Machine as Communicator, Request, Software};
+use sim_collectives::timing::Timing;
+use sim_collectives::{Machine as Communicator, Request, Software, links};
 use sim_core::engine::Limits;
-use sim_core::network::{LinkSpec, Network};
-use sim_core::units::{Bytes, Rate, Span, Time};
+use sim_core::network::Network;
+use sim_core::units::{Bytes, Span, Time};
 use sim_topology::{Catalogue, Fabric, FabricSpec, LinkClass};
 use sim_topology::{Fault, FaultKind};
 use sim_workload::compute::{Figures, Machine, Number};
@@ -77,16 +77,7 @@ impl Cluster {
     fn network(&self) -> Network {
         let sm = Catalogue::builtin().gpu(&self.fabric.node_spec().gpu).unwrap().sm;
         let timing = Timing::builtin(sm, self.fabric.spec().transport.as_str());
-        let share = |class: LinkClass| {
-            let port = if class == LinkClass::Network { timing.parameter(Key::NetworkPortShare).value } else { 1.0 };
-            timing.parameter(LinkKind::of(class).share()).value * port
-        };
-        let whole = self.fabric.network();
-        let links = whole.links().iter().zip(self.fabric.links()).map(|(spec, link)| LinkSpec {
-            rate: Rate::from_gbyte_f64(spec.rate.as_gbyte() * share(link.class)),
-            ..*spec
-        });
-        Network::new(links.collect())
+        links::by_library(&self.fabric, &timing)
     }
 
     fn gpu(&self, rank: u64) -> u32 {

@@ -22,11 +22,11 @@ pub(crate) fn way(case: &Case, group: Group) -> Way {
     closed::step::way(group, 0, &case.ranks, &case.placement, &cluster(case))
 }
 
-/// The kinds of group whose messages leave the scale-up network.
+/// The kinds of group whose messages go over NICs alone.
 pub(crate) fn leaving(case: &Case) -> impl Fn(Group) -> bool {
     let of = |group: Group| {
         let members = case.ranks.group(group, 0);
-        let out = |ranks: &[u64]| case.placement.spread(ranks).scales_out();
+        let out = |ranks: &[u64]| case.placement.spread(ranks).over_nics_alone();
         // Of a pipeline it is neighbours that send.
         if group == Group::Pipeline { members.windows(2).any(out) } else { out(&members) }
     };

@@ -5,7 +5,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use sim_collectives::{Machine, Software};
+use sim_collectives::timing::Timing;
+use sim_collectives::{Machine, Software, links};
 use sim_core::engine::Limits;
 use sim_core::units::{Bytes, Span, Time};
 use sim_topology::{Catalogue, Fabric, FabricSpec, TransportKind};
@@ -34,6 +35,12 @@ pub(crate) fn fabric(case: &Case, nodes: u64) -> Result<Fabric, String> {
     let mut spec = FabricSpec { transport, ..FabricSpec::new(node, nodes.next_multiple_of(domain) as u32) };
     spec.nodes_per_domain = (domain > 1).then_some(domain as u32);
     Fabric::build(&spec, catalogue).map_err(|e| e.to_string())
+}
+
+/// Its links as the library's messages fill them.
+fn network(fabric: &Fabric) -> sim_core::network::Network {
+    let sm = Catalogue::builtin().gpu(&fabric.node_spec().gpu).expect("systems have GPUs of the catalogue").sm;
+    links::by_library(fabric, &Timing::builtin(sm, fabric.spec().transport.as_str()))
 }
 
 /// The whole cluster.
@@ -118,7 +125,7 @@ impl<'a> Network<'a> {
         let make = |ranks: &[u32]| {
             Machine::new(fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
         };
-        let calls = Calls::new(fabric, fabric.network(), Box::new(make), groups, vec![*call]);
+        let calls = Calls::new(fabric, network(fabric), Box::new(make), groups, vec![*call]);
         let calls = calls.announced((0..starts.len() as u32).map(|i| (i, 0))).map_err(|e| e.to_string())?;
         let mut carrier = Islands::new(calls, Limits::default());
         carrier.start(&starts, Time::ZERO).map_err(|e| e.to_string())?;
@@ -153,7 +160,7 @@ pub(crate) fn whole(case: &Case, fit: Fit) -> Parts {
     played::over(case, &case.ranks, fit, &|plan, player, _| {
         let groups = player.communicators().iter().map(|c| c.ranks.iter().map(gpu).collect()).collect();
         let all = player.calls();
-        let calls = Calls::new(&fabric, fabric.network(), Box::new(make), groups, plan.calls.clone());
+        let calls = Calls::new(&fabric, network(&fabric), Box::new(make), groups, plan.calls.clone());
         let calls = calls.announced(all).map_err(sim_workload::step::play::PlayError::from)?;
         play(player, &mut Islands::new(calls, Limits::default()), &|| false)
     })
