@@ -103,10 +103,30 @@ impl Batch {
         }
     }
 
-    /// One of two halves that take turns.
+    /// Two halves that take turns, of as many tokens of prompts and as many sequences each, but for one: a prompt that lies across is cut,
+    /// and the rest of it looks back at what comes before the cut.
     #[must_use]
-    pub fn half(&self) -> Self {
-        Self { together: self.together.div_ceil(2), ..self.share(2) }
+    pub fn halves(&self) -> [Self; 2] {
+        let mut left = self.prompt_tokens().div_ceil(2);
+        let mut prefills = [Vec::new(), Vec::new()];
+        for chunk in &self.prefills {
+            let first = chunk.new.min(left);
+            left -= first;
+            let cut = [Chunk { new: first, ..*chunk }, Chunk { new: chunk.new - first, past: chunk.past + first }];
+            for (half, part) in prefills.iter_mut().zip(cut).filter(|(_, part)| part.new > 0) {
+                half.push(part);
+            }
+        }
+        // Which half gets the odd one: of prompts' tokens the first, of sequences the second.
+        let part = |n: u64, second: bool| if second { n.div_ceil(2) } else { n / 2 };
+        let mut prefills = prefills.into_iter();
+        [false, true].map(|second| Self {
+            prefills: prefills.next().unwrap_or_default(),
+            finished: part(self.finished, second),
+            decodes: part(self.decodes, second),
+            contexts: part(self.contexts, second),
+            together: self.together.div_ceil(2),
+        })
     }
 }
 
@@ -138,6 +158,20 @@ mod tests {
             assert_eq!(whole.twice_pairs(window), cut.twice_pairs(window), "{window:?}");
         }
         assert_eq!(whole.twice_pairs(None), 4096 * 4096);
+    }
+
+    #[test]
+    fn halves_add_up_to_the_whole() {
+        for (prompts, tokens, decodes) in [(1, 4096, 0), (3, 1001, 7), (0, 0, 2), (1, 1, 1), (2, 8, 0)] {
+            let whole = Batch { decodes, contexts: 100 * decodes, ..Batch::prefill(prompts, tokens) };
+            let [a, b] = whole.halves();
+            assert_eq!(a.tokens() + b.tokens(), whole.tokens());
+            assert!(a.tokens().abs_diff(b.tokens()) <= 1, "{a:?} {b:?}");
+            assert!(!a.is_empty() && !b.is_empty());
+            for window in [None, Some(100)] {
+                assert_eq!(a.twice_pairs(window) + b.twice_pairs(window), whole.twice_pairs(window));
+            }
+        }
     }
 
     #[test]

@@ -112,9 +112,9 @@ impl<'a> Steps<'a> {
                 |batch: &Batch| parts(&instance.layer_kernels(kind, window, batch), &instance.layer_calls(kind, batch));
             let one = if instance.two_batches && share.tokens() > 1 {
                 // What takes longer of the kernels of both and the messages of both.
-                let half = layer(&share.half());
-                let (kernels, messages) = (half.kernels * 2, half.messages * 2);
-                alone = alone.max(half.kernels.min(half.messages));
+                let [first, second] = share.halves().map(|half| layer(&half));
+                let (kernels, messages) = (first.kernels + second.kernels, first.messages + second.messages);
+                alone = alone.max(first.kernels.min(second.messages));
                 Parts { kernels, messages: messages - messages.min(kernels), overhead: Span::ZERO }
             } else {
                 layer(share)

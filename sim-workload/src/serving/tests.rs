@@ -156,11 +156,14 @@ fn two_halves_in_turn_hide_what_is_shorter_but_at_one_end() {
         let batch = Batch::decode(8 * 64, 1000);
         let share = batch.share(8);
         let kernels = |layer: crate::model::LayerKind| {
-            plain.time_of(&plain.layer_kernels(layer, None, &share.half()), plain.launch)
+            plain.time_of(&plain.layer_kernels(layer, None, &share.halves()[0]), plain.launch)
         };
         let (experts, dense) = (kernels(crate::model::LayerKind::Experts), kernels(crate::model::LayerKind::Dense));
-        let sent: Span =
-            plain.layer_calls(crate::model::LayerKind::Experts, &share.half()).iter().map(|c| messages.time(c)).sum();
+        let sent: Span = plain
+            .layer_calls(crate::model::LayerKind::Experts, &share.halves()[0])
+            .iter()
+            .map(|c| messages.time(c))
+            .sum();
         let ends = plain.time_of(&plain.first_kernels(&share), plain.launch)
             + plain.time_of(&plain.last_kernels(&share), plain.launch);
         let expected = experts.max(sent) * (2 * 58) + dense * (2 * 3) + experts.min(sent) + ends;
