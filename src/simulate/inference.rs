@@ -318,6 +318,7 @@ fn served(
             unbounded: found.unbounded,
             limits: (goal.slo.ttft_ms, goal.slo.tpot_ms, goal.share),
             tried: found.tried,
+            requests: found.requests,
         });
     }
     Ok(())

@@ -196,8 +196,10 @@ pub struct GoodputResult {
     pub unbounded: bool,
     /// Limits: first token and further tokens in milliseconds, and the share that must be within.
     pub limits: (f64, f64, f64),
-    /// Rates that were tried, with the share within the limits.
+    /// Rates that were tried with as many requests as the last ones, and those that fewer showed to be too fast, with the share within the limits.
     pub tried: Vec<(f64, f64)>,
+    /// Requests with which the rate held.
+    pub requests: u64,
 }
 
 /// What a GPU costs.

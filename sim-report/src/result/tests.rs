@@ -55,5 +55,12 @@ fn the_busiest_links_are_listed() {
 }
 
 fn link(name: &str, utilization: f64) -> LinkResult {
-    LinkResult { link: name.to_owned(), class: "nvlink".to_owned(), bytes: 10, utilization, ..LinkResult::default() }
+    LinkResult {
+        link: name.to_owned(),
+        class: "nvlink".to_owned(),
+        bytes: 10,
+        utilization,
+        peak_queue_bytes: Some(0),
+        ..LinkResult::default()
+    }
 }

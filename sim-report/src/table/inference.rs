@@ -157,10 +157,11 @@ pub fn inference_text(result: &InferenceResult) -> String {
         let (ttft, tpot, share) = goodput.limits;
         let _ = writeln!(
             out,
-            "goodput: {} requests/s ({} a GPU) with {:.0} % within {} and {} a token{}",
+            "goodput: {} requests/s ({} a GPU) with {:.0} % of {} within {} and {} a token{}",
             number(goodput.rate, 3),
             number(goodput.rate_per_gpu, 3),
             share * 100.0,
+            goodput.requests,
             time_text(ttft * 1e3),
             time_text(tpot * 1e3),
             if goodput.unbounded { "; faster was not tried" } else { "" }

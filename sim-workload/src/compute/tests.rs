@@ -246,7 +246,7 @@ fn a_profile_comes_before_the_law() {
     assert!(fault(&text.replace("k = 8\n", "")).contains("one or two of `m`, `n` and `k`"));
     assert!(fault(&text.replace("7 us", "7")).starts_with("time of kernel `product`: a bare number"));
     assert!(fault(&format!("{text}{text}")).contains("stands twice"));
-    assert!(fault("[[kernel]]\nname = 3").contains("name"));
+    assert!(fault("[[kernel]]\nname = 3").contains("expected a string"));
 }
 
 #[test]

@@ -464,7 +464,10 @@ impl<'a> Player<'a> {
         }
         // What is first waited for nothing but a rank that was late.
         if let Some(first) = path.last().filter(|piece: &&Piece| piece.from > Time::ZERO).copied() {
-            path.push(Piece { kind: PieceKind::Late, from: Time::ZERO, to: first.from, ..first });
+            // Of a call that began when the last of its ranks did, the late one is among them.
+            let late = self.options.late.iter().find(|(_, late)| Time::ZERO + *late == first.from);
+            let rank = late.map_or(first.rank, |(rank, _)| *rank);
+            path.push(Piece { kind: PieceKind::Late, rank, from: Time::ZERO, to: first.from, ..first });
         }
         path.reverse();
         let tails: Vec<_> = (0..self.ranks.len()).map(|r| self.tail(r as u32)).collect();
