@@ -28,11 +28,9 @@ impl Seen {
                 (*lowest, *kept) = (point, found);
             }
         }
-        if played.failed {
-            if self.failed.as_ref().is_none_or(|(lowest, ..)| point < *lowest) {
-                let why = played.cells.iter().rev().nth(1).cloned().unwrap_or_default();
-                self.failed = Some((point, why, played.found.clone()));
-            }
+        if played.failed && self.failed.as_ref().is_none_or(|(lowest, ..)| point < *lowest) {
+            let why = played.cells.iter().rev().nth(1).cloned().unwrap_or_default();
+            self.failed = Some((point, why, played.found.clone()));
         }
     }
 
