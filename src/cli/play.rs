@@ -67,16 +67,12 @@ pub(super) fn play(
     context: &Context,
 ) -> Result<(), Failure> {
     // Before the work, so that it isn't lost because of a typing error.
-    if let Some(file) = view.tuner {
-        output::writable(file, view.force)?;
-    }
     if let Some(file) = view.timeline {
         timeline_form(file)?;
         if !loaded.scenario.workloads.iter().any(|workload| matches!(workload, Workload::Step(_))) {
             let fault = Diagnostic::new(Code::BadArgument, "--timeline is for training steps, and there is none");
             return Err(Failure::of(Exit::Usage, fault.help("[[workload]] kind = \"step\"")));
         }
-        output::writable(file, view.force)?;
     }
     let tuner = view.tuner.map(|file| ("--tuner", file.to_owned()));
     let timeline = view.timeline.map(|file| ("--timeline", file.to_owned()));
@@ -84,6 +80,9 @@ pub(super) fn play(
     let outputs: Vec<_> = tuner.into_iter().chain(timeline).chain(files).collect();
     if !outputs.is_empty() {
         output::apart(&outputs, &args::files(loaded))?;
+    }
+    for file in view.tuner.into_iter().chain(view.timeline) {
+        output::writable(file, view.force)?;
     }
     let folder = view.out.map(|folder| Folder::prepare(folder, artifacts::NAMES, view.force)).transpose()?;
     let bar = progress(context);
