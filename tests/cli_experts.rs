@@ -138,12 +138,26 @@ fn deepep_sends_a_token_once_to_a_node() {
 #[test]
 fn what_does_not_go_together_is_refused_with_what_would() {
     let check = |keys: &str, experts: &str| run(&with(keys, experts), "check", &[]);
+    let shares = |first: &str, n: usize, rest: &str| {
+        let list: Vec<&str> = (0..64).map(|i| if i < n { first } else { rest }).collect();
+        format!("shares = [{}]", list.join(", "))
+    };
+    // One expert of 1000 and 63 of 1 each: the others have 63, of which seven parts are nine each.
+    let (few, one) = (shares("1", 4, "0"), shares("1000", 1, "1"));
     for (keys, experts, parts) in [
         ("ep = 16", "hot = 9.0", &["E120", "no expert can get more than 1/8", "near: hot = 8"][..]),
         ("ep = 16", "zipf = 1.5", &["E120", "near: zipf = 0.74"]),
         ("ep = 16", "shares = [1, 2, 3]", &["E120", "a number for each of 64 experts", "3 numbers"]),
         ("ep = 16", "kernel = \"deepep-normal\"\nsms = 21", &["E120", "near: sms = 18, 20, 22 or 24"]),
-        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 200", &["E120", "h100-sxm has 132", "near: sms = 130 or 132"]),
+        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 200", &["E120", "h100-sxm has 132", "near: sms = 128 or 130"]),
+        ("ep = 16", "kernel = \"deepep-normal\"\nsms = 132", &["E120", "run beside", "near: sms = 128 or 130"]),
+        (
+            "ep = 16",
+            "capacity = 9.0\npad = true",
+            &["E120", "an expert with all tokens has 8.00", "near: capacity = 8"],
+        ),
+        ("ep = 16", &few, &["E120", "8 experts or more need shares above 0"]),
+        ("ep = 16", &one, &["E120", "expert 0 would get 94.1 %", "near: no share above 9.0000"]),
         ("ep = 16", "hot = 1.5\nzipf = 0.5", &["exclude each other"]),
         ("ep = 16", "kernel = \"deepep\"", &["deepep-normal"]),
     ] {

@@ -116,6 +116,10 @@ fn what_cannot_be_says_what_could() {
     run_fails(&inference("tp = 8\nreplicas = 3\n"), &["need 24 GPUs, and there are 16"]);
     run_fails(&inference("tp = 8\nattention_dp = 2\n"), &["no experts to share"]);
     run_fails(
+        &inference("tp = 8\nrequests = 20\nwarm = 20\n"),
+        &["`warm` leaves out all requests", "below requests = 20"],
+    );
+    run_fails(
         &inference("tp = 8\n").replace("70b", "70c"),
         &["unknown model `llama3-70c`", "did you mean `llama3-70b`"],
     );
@@ -407,4 +411,37 @@ fn long_serving_ends_when_it_is_interrupted() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["results"]["engine"]["stopped"], "interrupted");
+}
+
+#[test]
+fn what_has_no_room_in_memory_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |text: &str| {
+        fs::write(dir.path().join("s.toml"), text).unwrap();
+        let ran = fabricsim_in(dir.path(), &["check", "s.toml"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.err
+    };
+    // Eight ranks have 72 GB each, of which weights take 17.6; a token takes 40,960 B on each: room for 1.3 million.
+    let serving = |batch: &str| check(&inference(&format!("tp = 8\nprompt = 8192\noutput = 2\n{batch}")));
+    let told = serving("batch = [8, 500]\n");
+    assert!(told.contains("W120") && told.contains("500 sequences of 8193 tokens"), "{told}");
+    assert_eq!(serving("batch = [8, 150]\n"), "");
+    // Rows that nobody asked for are left out.
+    let long = inference("tp = 8\nprompt = 131072\noutput = 2\n");
+    assert_eq!(check(&long), "");
+    let pools = results(&long)["inference"].clone();
+    assert!(
+        pools.to_string().contains("\"sequences\":8,") && !pools.to_string().contains("\"sequences\":64,"),
+        "{pools}"
+    );
+    let kv = |tokens: u64| {
+        check(&format!(
+            "system = \"hgx-h100\"\nnodes = 2\n[[workload]]\nkind = \"kv-transfer\"\nmodel = \"llama3-70b\"\ntp = 8\n\
+             tokens = {tokens}\n"
+        ))
+    };
+    // 40,960 B a token and rank.
+    assert_eq!(kv(1_900_000), "");
+    assert!(kv(2_000_000).contains("W120"), "{}", kv(2_000_000));
 }

@@ -105,4 +105,9 @@ fn what_cannot_run_together_is_refused() {
     let repeat = "[[workload]]\nkind = \"transfer\"\nrepeat = true\npattern = \"shift\"\nsize = \"1 MiB\"\n";
     let alone = run(&scenario(&[("0, 2", "")], repeat), &[]);
     assert!(alone.err.contains("transfers repeat beside a step only"), "{}", alone.err);
+    // A step with faults is a step: what repeats beside it is not another fault.
+    let beside = repeat.replace("repeat = true", "repeat = true\nwith_previous = true");
+    let faulty = run(&scenario(&[("0, 2", "tp = 3\n")], &format!("{beside}{beside}")), &[]);
+    assert_eq!(faulty.code, 2, "{faulty:?}");
+    assert!(faulty.err.contains("E120") && !faulty.err.contains("transfers repeat"), "{}", faulty.err);
 }

@@ -475,7 +475,7 @@ then takes 8 GT/s). The message says what was taken in its place.";
 
     AtTheLimit = "W119", "the rate control is at its limit", transport::AT_THE_LIMIT;
 
-    WouldNotFit = "W120", "a step that would not fit into memory", step::WOULD_NOT_FIT;
+    WouldNotFit = "W120", "what would not fit into memory", step::WOULD_NOT_FIT;
 
     LeavesScaleUp = "W121", "tensor parallelism over NICs", step::LEAVES_SCALE_UP;
 }

@@ -131,6 +131,10 @@ fn errors_teach() {
     for (toml, part) in [
         ("system = \"hgx-h10\"\n", "did you mean `hgx-h100`?"),
         ("system = \"hgx-h100\"\nspines = 4\n", "`spines` belongs under [fabric]"),
+        (
+            "system = \"hgx-h100\"\n[[workload]]\nkind = \"step\"\nmodel = \"llama3-8b\"\nprofile = \"k.csv\"\n",
+            "`profile` belongs under [workload.compute]",
+        ),
         ("system = \"hgx-h100\"\n[transport]\nmtu = 4096\n", "write \"4096 B\", \"4096 KiB\" or \"4096 MiB\""),
         ("system = \"hgx-h100\"\nnodes = \"2\"\n", "without quotes: nodes = 2"),
         ("system = hgx-h100\n", "text needs quotes: system = \"hgx-h100\""),

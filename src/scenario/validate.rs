@@ -54,8 +54,8 @@ fn unknown_key(name: &str, place: &Place, spec: &TableSpec, out: &mut Diagnostic
     let meant = another_word(name).filter(|word| all.contains(word));
     diagnostic = match meant.or_else(|| similar(name, names())) {
         Some(alike) => diagnostic.at(place.clone(), format!("did you mean `{alike}`?")),
-        None => match elsewhere(name) {
-            Some(home) => diagnostic.at(place.clone(), format!("`{shown}` belongs under [{home}]")),
+        None => match elsewhere(name, spec) {
+            Some(home) => diagnostic.at(place.clone(), format!("`{shown}` belongs under [{}]", written(home))),
             None => diagnostic.at(place.clone(), format!("not a key of {}", spec.name)),
         },
     };
@@ -68,9 +68,24 @@ fn another_word(name: &str) -> Option<&'static str> {
     words.iter().find(|(other, _)| *other == name).map(|(_, key)| *key)
 }
 
-/// The table that has a key of that name.
-fn elsewhere(name: &str) -> Option<&'static str> {
-    super::schema::all_tables().into_iter().find(|t| t.key(name).is_some()).map(|t| t.name)
+/// The table that has a key of that name: one within this table, if there is one.
+fn elsewhere(name: &str, spec: &TableSpec) -> Option<&'static str> {
+    let tables = super::schema::all_tables().into_iter().filter(|t| t.key(name).is_some()).map(|t| t.name);
+    let within = |table: &&str| table.strip_prefix(spec.name).is_some_and(|rest| rest.starts_with('.'));
+    tables.clone().find(within).or_else(|| tables.clone().next())
+}
+
+/// The name of a table as scenarios write it: `workload.compute` for `workload.step.compute`.
+fn written(table: &str) -> String {
+    let variants = super::keys::ROOT.keys.iter().filter_map(|key| match key.kind {
+        Kind::Variants(variants) => Some(variants.iter().map(move |(_, spec)| (key.name, spec.name))),
+        _ => None,
+    });
+    let of = |(key, variant): (&str, &str)| {
+        let rest = table.strip_prefix(variant).filter(|rest| rest.is_empty() || rest.starts_with('.'))?;
+        Some(format!("{key}{rest}"))
+    };
+    variants.flatten().find_map(of).unwrap_or_else(|| table.to_owned())
 }
 
 fn value(node: &Node, key: &str, kind: &Kind, out: &mut Diagnostics) {

@@ -104,6 +104,8 @@ pub(super) fn workloads(
     let mut list: Vec<Workload> = Vec::new();
     // The kind that is written before, and whether it was read without faults.
     let mut before: Option<(&str, bool)> = None;
+    // Whether the last step has faults: what runs beside it has none for that.
+    let mut unread_step = false;
     for (number, item) in root.items("workload").iter().enumerate() {
         let Some(table) = item.as_table() else { continue };
         let kind = table.get("kind").and_then(Node::as_text);
@@ -121,7 +123,9 @@ pub(super) fn workloads(
             }
             Some("step") => step::step(item, fabric, catalogue, seed, out).map(Workload::Step),
             Some("inference") => inference::inference(item, fabric, catalogue, seed, out).map(Workload::Inference),
-            Some("kv-transfer") => kv_transfer::transfers(item, fabric, packets, out).map(Workload::Transfer),
+            Some("kv-transfer") => {
+                kv_transfer::transfers(item, (fabric, catalogue), packets, out).map(Workload::Transfer)
+            }
             Some("failures") => failures::failures(item, fabric, out).map(Workload::Failures),
             _ => None,
         };
@@ -139,11 +143,14 @@ pub(super) fn workloads(
         }
         if let Some(Workload::Transfer(transfers)) = &workload
             && transfers.repeat
-            && !(transfers.with_previous && beside_step(&list))
+            && !(transfers.with_previous && (beside_step(&list) || unread_step))
             && let Some(node) = table.get("repeat")
         {
             let fault = Diagnostic::new(Code::OutOfRange, "transfers repeat beside a step only, as long as it runs");
             out.push(fault.at(node.place.clone(), "asked for here").help("set `with_previous = true` after a step"));
+        }
+        if kind == Some("step") {
+            unread_step = workload.is_none();
         }
         // Caches on their way are transfers.
         let like = |kind| if kind == "kv-transfer" { "transfer" } else { kind };

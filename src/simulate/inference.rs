@@ -170,7 +170,7 @@ pub(super) struct Shown {
 
 /// The steps that show a pool; `names` are those of all pools.
 pub(super) fn shown(asked: &Inference, spec: &PoolSpec, name: &str, names: &[&str]) -> Vec<Shown> {
-    let (prompt, output) = (asked.demand.prompts.mean(), asked.demand.outputs.mean());
+    let prompt = asked.demand.prompts.mean();
     let data = spec.shape.data;
     let alone = names.len() == 1;
     let mut steps = Vec::new();
@@ -180,7 +180,7 @@ pub(super) fn shown(asked: &Inference, spec: &PoolSpec, name: &str, names: &[&st
         steps.push(Shown { phase: "prefill", sequences: data, tokens: prompt, batch });
     }
     if alone || name == "decode" {
-        let context = prompt + output / 2;
+        let context = asked.shown_context();
         steps.extend(asked.batches.iter().map(|&sequences| {
             let batch = Batch::decode(sequences, context);
             Shown { phase: "decode", sequences, tokens: context, batch }

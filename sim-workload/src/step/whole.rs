@@ -25,6 +25,8 @@ pub struct Whole<'a> {
     heard: Vec<Notice>,
     /// Members that have not ended, or whose ends were not taken.
     members: u64,
+    /// Why it stopped before its end: an engine that was stopped has let go of an event and can't go on.
+    stopped: Option<StopReason>,
 }
 
 impl<'a> Whole<'a> {
@@ -50,13 +52,14 @@ impl<'a> Whole<'a> {
             told: BinaryHeap::new(),
             heard: Vec::new(),
             members: 0,
+            stopped: None,
         })
     }
 
-    /// What the engine measured, when all that is left is at rest.
+    /// What the engine measured, when all that is left is at rest, or up to where it was stopped.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
-        let reason = self.engine.run(|_, _| {});
+        let reason = self.stopped.unwrap_or_else(|| self.engine.run(|_, _| {}));
         self.engine.finish(reason)
     }
 
@@ -103,7 +106,10 @@ impl Carrier for Whole<'_> {
             if self.heard.is_empty() {
                 return match stop {
                     Some(StopReason::Finished) | None => Ok(told),
-                    Some(reason) => Err(CarryError::Stopped { what: self.last(), reason }),
+                    Some(reason) => {
+                        self.stopped = Some(reason);
+                        Err(CarryError::Stopped { what: self.last(), reason })
+                    }
                 };
             }
             for notice in self.heard.drain(..) {
@@ -129,6 +135,9 @@ impl Carrier for Whole<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use sim_collectives::{Machine, Software};
     use sim_core::ids::LinkId;
     use sim_core::net::NetPlan;
@@ -181,19 +190,27 @@ mod tests {
         NetPlan { spec, links, flow, rate: RateSpec::None, others: Vec::new(), fetch: NetPlan::FETCH, drain: None }
     }
 
-    /// All ends of two sends that share a NIC, a gather beside them, and a send later.
-    fn ends(fabric: &Fabric, network: Network) -> Vec<End> {
+    const fn start(communicator: u32, call: u32, token: u32) -> Start {
+        Start { communicator, call, token }
+    }
+
+    /// Two sends of 8 MiB that share a NIC, and a gather of 4 MiB beside them, begun at once, or of so many times that.
+    fn begun(fabric: &Fabric, network: Network, limits: Limits, times: u64) -> Whole<'_> {
         let make = |ranks: &[u32]| {
             Machine::new(fabric, Catalogue::builtin(), &Software::default(), ranks).map_err(|e| e.to_string())
         };
-        let call = |operation, bytes, group| Call::new("message", operation, Bytes::mib(bytes), group);
+        let call = |operation, bytes, group| Call::new("message", operation, Bytes::mib(bytes * times), group);
         let calls = vec![call(Operation::Send, 8, Group::Pipeline), call(Operation::AllGather, 4, Group::Data)];
         let groups = vec![vec![0, 8], vec![0, 16], (0..24).step_by(8).collect()];
-        let mut whole =
-            Whole::new(Calls::new(fabric, network, Box::new(make), groups, calls), Limits::default()).unwrap();
-        let (mut all, mut ends) = (Vec::new(), Vec::new());
-        let start = |communicator, call, token| Start { communicator, call, token };
+        let mut whole = Whole::new(Calls::new(fabric, network, Box::new(make), groups, calls), limits).unwrap();
         whole.start(&[start(0, 0, 0), start(1, 0, 1), start(2, 1, 2)], Time::ZERO).unwrap();
+        whole
+    }
+
+    /// All ends of these, and of a send later.
+    fn ends(fabric: &Fabric, network: Network) -> Vec<End> {
+        let mut whole = begun(fabric, network, Limits::default(), 1);
+        let (mut all, mut ends) = (Vec::new(), Vec::new());
         let mut later = Some(Time::from_ps(900_000_000_000));
         loop {
             match (whole.next(later.unwrap_or(Time::MAX)).unwrap(), later) {
@@ -230,5 +247,28 @@ mod tests {
         // A lone send takes about the same.
         let last = |ends: &[End]| ends[ends.len() - 1].at.as_ps() as f64 - 9e11;
         assert!((last(&packets) / last(&plain) - 1.0).abs() < 0.1, "{} {}", last(&packets), last(&plain));
+    }
+
+    #[test]
+    fn what_was_stopped_is_told_up_to_there() {
+        let node = Catalogue::builtin().system("hgx-h100").unwrap().node.clone();
+        let fabric = Fabric::build(&FabricSpec::new(node, 3), Catalogue::builtin()).unwrap();
+        let network = fabric.network();
+        let with_packets = network.clone().with_packets(packets(&fabric, &network));
+        for network in [network, with_packets] {
+            let interrupt = Some(Arc::new(AtomicBool::new(true)));
+            let mut whole = begun(&fabric, network, Limits { interrupt, ..Limits::default() }, 512);
+            let mut ended = Vec::new();
+            let stopped = loop {
+                match whole.next(Time::MAX) {
+                    Ok(Some(_)) => whole.take(&mut ended),
+                    Ok(None) => panic!("it ended before"),
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(stopped, CarryError::Stopped { reason: StopReason::Interrupted, .. }), "{stopped}");
+            let outcome = whole.finish();
+            assert_eq!((outcome.reason, outcome.faults), (StopReason::Interrupted, Vec::new()));
+        }
     }
 }

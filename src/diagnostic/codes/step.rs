@@ -41,7 +41,8 @@ would fit at the same number of GPUs.
 `memory_check = false` turns it into the warning W120 and plays the step.";
 
 pub(super) const WOULD_NOT_FIT: &str =
-    "As E121, where the scenario says `memory_check = false`: the step is played as if there were memory enough.";
+    "As E121, where the scenario says `memory_check = false`: the step is played as if there were memory enough. So are a step of serving
+whose sequences have more cache than the GPUs have room for, and a cache on its way that is larger than their memory.";
 
 pub(super) const LEAVES_SCALE_UP: &str = "A group of tensor parallelism has ranks in several scale-up domains, so that the messages of every layer go over NICs, which are a
 tenth as fast or less. It is played as it is. Put `tp` first in `order`, or make it a divisor of the GPUs of a domain.";

@@ -143,7 +143,7 @@ pub(crate) static INFERENCE: TableSpec = TableSpec {
         key("prompt_variation", Kind::Number(0.0, 10.0), "Standard deviation of prompts over their mean (log-normal).")
             .default("0.0"),
         key("output_variation", Kind::Number(0.0, 10.0), "The same of answers.").default("0.0"),
-        key("batch", Kind::List(&Kind::Integer(1, 1 << 20)), "Sequences of the decode steps that are shown. Without it, 1, 8, 64."),
+        key("batch", Kind::List(&Kind::Integer(1, 1 << 20)), "Sequences of the decode steps that are shown. Without it, those of 1, 8, 64 that there is cache for."),
         MAX_BATCH_KEY,
         key(
             "max_tokens",

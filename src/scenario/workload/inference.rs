@@ -131,6 +131,12 @@ impl Inference {
         }
     }
 
+    /// Tokens in the cache of a sequence in the steps that are shown: half of its answer is made.
+    #[must_use]
+    pub fn shown_context(&self) -> u64 {
+        self.demand.prompts.mean() + self.demand.outputs.mean() / 2
+    }
+
     /// The name in results: its own, else the model's.
     #[must_use]
     pub fn title(&self) -> &str {
@@ -355,7 +361,7 @@ pub(super) fn inference(
         .and_then(Node::as_array)
         .map(|items| super::super::cluster::integers(items).into_iter().map(u64::from).collect())
         .unwrap_or_else(|| vec![1, 8, 64]);
-    let inference = Inference {
+    let mut inference = Inference {
         name: view.text("name").map(str::to_owned),
         machine,
         rates,
@@ -384,8 +390,31 @@ pub(super) fn inference(
         model,
     };
     fits(&asked, &inference, out)?;
+    if inference.serves && inference.warm >= inference.demand.count {
+        let count = inference.demand.count;
+        let fault = asked.fault(Code::OutOfRange, "`warm` leaves out all requests", &["warm"], "none would be counted");
+        out.push(fault.help(format!("a number below requests = {count}")));
+        return None;
+    }
+    fitting_batches(&asked, &mut inference, out);
     idle::keys(&asked, &inference, out);
     Some(Box::new(inference))
+}
+
+/// Warns of steps that decode more sequences than there is cache for; those that nobody asked for are left out.
+fn fitting_batches(asked: &Asked<'_>, inference: &mut Inference, out: &mut Diagnostics) {
+    let pool = inference.pools().last().unwrap_or(&inference.first);
+    let room = inference.instance(pool).room(inference.memory);
+    let most = (room / inference.shown_context().max(1)).max(1);
+    if !asked.view.has("batch") {
+        inference.batches.retain(|sequences| *sequences <= most);
+        return;
+    }
+    if let Some(over) = inference.batches.iter().find(|sequences| **sequences > most) {
+        let message = format!("{over} sequences of {} tokens have no room in the cache", inference.shown_context());
+        let fault = asked.fault(Code::WouldNotFit, message, &["batch"], format!("an instance holds {room} tokens"));
+        out.push(fault.help(format!("{most} or less; the step is timed as if there were room")));
+    }
 }
 
 /// Whether weights and the longest request fit.

@@ -1,9 +1,12 @@
 //! Caches of prompts on their way to the ranks that decode: transfers, made from a model and two sides.
 
-use sim_topology::Fabric;
+use std::collections::BTreeMap;
+
+use sim_core::units::Bytes;
+use sim_topology::{Catalogue, Fabric};
 use sim_workload::compute::Number;
 use sim_workload::serving::ShapeFault;
-use sim_workload::serving::cache_transfer::{Side, Transport, by_layer, pieces};
+use sim_workload::serving::cache_transfer::{Piece, Side, Transport, by_layer, pieces};
 use sim_workload::serving::shape::attention_of;
 
 use super::super::Packets;
@@ -25,7 +28,7 @@ pub(super) fn shape(item: &Node, out: &mut Diagnostics) {
 /// Reads and checks the transfers of caches.
 pub(super) fn transfers(
     item: &Node,
-    fabric: &Fabric,
+    (fabric, catalogue): (&Fabric, &Catalogue),
     packets: Option<&Packets>,
     out: &mut Diagnostics,
 ) -> Option<Transfers> {
@@ -74,6 +77,7 @@ pub(super) fn transfers(
     let choice = nic_choice(&view)?;
     let number = if view.choice("cache") == Some("fp8") { Number::Fp8 } else { Number::Bf16 };
     let list = pieces(&model, view.integer("tokens")?, number, from, to);
+    fits(&asked, &list, (fabric, catalogue), out);
     let transport = Transport {
         nic: fabric.plan().nic_rate(),
         share: nic_share(&view)?,
@@ -120,4 +124,22 @@ pub(super) fn transfers(
         traffic: Traffic::List(all),
         place: Some(item.place.clone()),
     })
+}
+
+/// Warns of a cache that is larger than the memory of a GPU which it leaves or comes to.
+fn fits(asked: &Asked<'_>, list: &[Piece], (fabric, catalogue): (&Fabric, &Catalogue), out: &mut Diagnostics) {
+    let Ok(gpu) = catalogue.gpu(&fabric.node_spec().gpu) else { return };
+    let memory = Bytes::new((gpu.memory_gb * 1e9) as u64);
+    let mut held: BTreeMap<(bool, u64), u64> = BTreeMap::new();
+    for piece in list {
+        let bytes = piece.layer_bytes.get().saturating_mul(piece.layers);
+        for side in [(false, piece.from), (true, piece.to)] {
+            let of = held.entry(side).or_default();
+            *of = of.saturating_add(bytes);
+        }
+    }
+    let Some(most) = held.into_values().max().map(Bytes::new).filter(|most| *most > memory) else { return };
+    let message = format!("a GPU would hold {most} of the cache of a prompt");
+    let fault = asked.fault(Code::WouldNotFit, message, &["tokens"], format!("{} has {memory}", gpu.name));
+    out.push(fault.help("fewer tokens, or more ranks: `tp`, `pp`; it is sent as if there were room"));
 }

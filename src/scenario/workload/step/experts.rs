@@ -15,11 +15,11 @@ use crate::scenario::view::View;
 /// Processors of DeepEP's normal kernels (`Buffer.num_sms` of deepseek-ai/DeepEP).
 const PROCESSORS: u32 = 20;
 
-/// What takes tokens to experts, and how uneven these are; `None` after a fault.
+/// What takes tokens to experts, and how uneven these are; `None` after a fault. Kernels run beside these messages or not.
 pub(super) fn experts(
     asked: &Asked<'_>,
     (sizes, model): (&Sizes, &Model),
-    device: &str,
+    (device, beside): (&str, bool),
     seed: u64,
     out: &mut Diagnostics,
 ) -> Option<(Kernels, Option<Imbalance>)> {
@@ -31,7 +31,7 @@ pub(super) fn experts(
         return Some((Kernels::Library, None));
     };
     let before = out.count(Severity::Error);
-    let kernels = kernels(asked, &view, device, out);
+    let kernels = kernels(asked, &view, (device, beside), out);
     let loads = loads(asked, &view, layer, sizes, seed, out);
     let imbalance = loads.and_then(|loads| capacity(asked, &view, loads, layer, seed, out));
     let faults = out.count(Severity::Error);
@@ -56,7 +56,12 @@ fn alone(asked: &Asked<'_>, view: &View<'_>, out: &mut Diagnostics) {
     }
 }
 
-fn kernels(asked: &Asked<'_>, view: &View<'_>, device: &str, out: &mut Diagnostics) -> Option<Kernels> {
+fn kernels(
+    asked: &Asked<'_>,
+    view: &View<'_>,
+    (device, beside): (&str, bool),
+    out: &mut Diagnostics,
+) -> Option<Kernels> {
     let name = view.choice("kernel")?;
     if name != "nccl" && view.has("copies") {
         let why = "DeepEP's kernels have rules of their own";
@@ -70,11 +75,18 @@ fn kernels(asked: &Asked<'_>, view: &View<'_>, device: &str, out: &mut Diagnosti
         "deepep-low-latency" => Some(Kernels::LowLatency),
         "deepep-normal" => {
             let processors: u32 = if view.has("sms") { view.integer("sms")? } else { PROCESSORS };
-            let most = u64::from(processors_of(device));
+            let all = u64::from(processors_of(device));
+            let most = if beside { all.saturating_sub(2) } else { all };
             if !processors.is_multiple_of(2) || u64::from(processors) > most {
-                let label = format!("{device} has {most}, and a channel takes two");
+                let label = match beside {
+                    true => format!("{device} has {all}, a channel takes two, and kernels run beside these messages"),
+                    false => format!("{device} has {all}, and a channel takes two"),
+                };
                 let near = Nearest::to(processors.into(), (1..=most / 2).map(|n| 2 * n));
-                let message = "`sms` is no even number of processors of the GPU";
+                let message = match processors.is_multiple_of(2) {
+                    true => "`sms` leaves no processors of the GPU",
+                    false => "`sms` is no even number of processors of the GPU",
+                };
                 let fault = asked.fault(Code::BadSizes, message, &["experts.sms"], label);
                 out.push(fault.help(format!("near: sms = {near}")));
                 return None;
@@ -180,11 +192,26 @@ fn shares(asked: &Asked<'_>, node: &Node, layer: ExpertLayer, out: &mut Diagnost
     let (at, most) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
     if most / sum > 1.0 / layer.top_k as f64 + 1e-9 {
         let label = format!("expert {at} would get {:.1} %", most / sum * 100.0);
-        let rest = (sum - most) / (layer.top_k as f64 - 1.0).max(1.0);
-        too_much(asked, "shares", layer, label, format!("near: {rest:.4} for expert {at}"), out);
+        too_much(asked, "shares", layer, label, least(&weights, layer.top_k), out);
         return None;
     }
     Some(Loads::given(&weights))
+}
+
+/// What shares would do in place of ones of which some are above a part of `top_k`.
+fn least(weights: &[f64], top_k: u64) -> String {
+    let mut sorted = weights.to_vec();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    // The largest ones as large as each other, such that each is one of `top_k` parts at most.
+    let cut = (1..top_k as usize).find_map(|n| {
+        let rest: f64 = sorted.get(n..)?.iter().sum();
+        let each = rest / (top_k as f64 - n as f64);
+        (each > 0.0 && sorted[n] <= each).then_some(each)
+    });
+    match cut {
+        Some(each) => format!("near: no share above {each:.4}"),
+        None => format!("{top_k} experts or more need shares above 0"),
+    }
 }
 
 /// Loads after capacities; `None` if they are even and nothing is dropped or padded.
@@ -203,6 +230,14 @@ fn capacity(
         }
         return loads.map(|loads| Imbalance::new(&loads, None, false, seed));
     };
+    // Every token at one expert.
+    let full = layer.experts as f64 / layer.top_k as f64;
+    if padded && factor > full {
+        let label = format!("an expert with all tokens has {full:.2} times the mean");
+        let fault = asked.fault(Code::BadSizes, "`capacity` is filled beyond all tokens", &["experts.capacity"], label);
+        out.push(fault.help(format!("near: capacity = {full}; or leave `pad` out")));
+        return None;
+    }
     let even = loads.is_none();
     let loads = loads.unwrap_or_else(|| vec![Loads::even(layer.experts)]);
     let imbalance = Imbalance::new(&loads, Some((factor * 1e6).round() as u64), padded, seed);

@@ -207,11 +207,13 @@ pub(super) fn step(
     let jitter = compute::jitter(&asked, seed);
     idle::idle(&asked, &sizes, &model, out);
     let mut compute = compute?;
-    let (kernels, imbalance) = experts::experts(&asked, (&sizes, &model), &compute.device, seed, out)?;
+    let overlap = overlap?;
+    let beside = overlap.experts || choices.two_batches;
+    let (kernels, imbalance) = experts::experts(&asked, (&sizes, &model), (&compute.device, beside), seed, out)?;
     experts::lies_evenly(&asked, kernels, (&placement, &ranks), out);
     choices.kernels = kernels;
     let job = Job { widths, choices, imbalance: imbalance.as_ref(), ..Job::training(&model, &sizes) };
-    let (overlap, slow) = (overlap?, slow?);
+    let slow = slow?;
     sizes::countable(&asked, &job, &overlap, out)?;
     measured::countable(&asked, &job, &compute.machine, &slow, out)?;
     compute.rates.extend(measured::effect(&asked, &job, &compute.machine, overlap.tensor, out));
