@@ -90,11 +90,17 @@ pub struct StepMessages {
     pub names: String,
     /// Ranks of a group.
     pub ranks: u64,
-    /// Nodes that a group is on.
+    /// Groups of this kind.
+    #[serde(default)]
+    pub groups: u64,
+    /// How many of them are on several scale-up domains.
+    #[serde(default)]
+    pub leaving: u64,
+    /// Nodes that a group is on, of the one that is spread most.
     pub nodes: u64,
-    /// Scale-up domains that a group is on.
+    /// Scale-up domains that it is on.
     pub domains: u64,
-    /// Rails that they are on; 0 where the network has none.
+    /// Rails that it is on; 0 where the network has none.
     pub rails: u64,
     /// How often they come in a step.
     pub count: u64,

@@ -106,8 +106,16 @@ fn memory(outline: &StepOutline) -> String {
     )
 }
 
-/// How a group lies: `in a node`, `4 nodes, own rail`.
+/// How groups lie: `in a node`, `4 nodes, own rail`; `17 nodes, 4 rails (1 of 2 groups)` if the others stay in their domain.
 fn place(row: &StepMessages) -> String {
+    let some = match row.leaving {
+        n if n > 0 && n < row.groups => format!(" ({n} of {} groups)", row.groups),
+        _ => String::new(),
+    };
+    place_of_most_spread(row) + &some
+}
+
+fn place_of_most_spread(row: &StepMessages) -> String {
     match (row.domains, row.nodes) {
         (_, 1) => "in a node".to_owned(),
         (1, nodes) => format!("in a scale-up domain, {nodes} nodes"),

@@ -127,8 +127,7 @@ impl Step {
         // The first of equals.
         let most = all.rev().max_by_key(|(_, list)| sent(list));
         let (Some((stage, list)), Some(ranks)) = (most, self.ranks()) else { return (0, Vec::new()) };
-        let first = (0..ranks.len()).find(|rank| ranks.coordinates(*rank).stage == stage).unwrap_or(0);
-        (stage, self.by_group(&list, &ranks, first))
+        (stage, self.by_group(&list, &ranks))
     }
 
     /// On how many rails ranks are; 0 where the network has none.
@@ -138,22 +137,32 @@ impl Step {
         ranks.iter().filter_map(of).collect::<BTreeSet<u32>>().len() as u64
     }
 
-    fn by_group(&self, list: &[(Message, u64)], ranks: &Ranks, rank: u64) -> Vec<StepMessages> {
+    /// Where groups of a kind lie: the one that is spread most, and how many leave their scale-up domain.
+    fn place_of(&self, group: Group, ranks: &Ranks) -> StepMessages {
+        let mut row = StepMessages::default();
+        for members in ranks.groups(group) {
+            let spread = self.placement.spread(&members);
+            let rails = self.rails_of(&members);
+            row.groups += 1;
+            row.leaving += u64::from(spread.scales_out());
+            if (spread.domains, spread.nodes, rails) > (row.domains, row.nodes, row.rails) {
+                (row.domains, row.nodes, row.rails) = (spread.domains, spread.nodes, rails);
+            }
+        }
+        row
+    }
+
+    fn by_group(&self, list: &[(Message, u64)], ranks: &Ranks) -> Vec<StepMessages> {
         type Row = (StepMessages, Vec<&'static str>, Vec<Overlap>);
         let mut rows: BTreeMap<(Group, messages::Operation), Row> = BTreeMap::new();
         for (message, count) in list {
             let size = message.group.size(&self.sizes);
             let (row, names, beside) = rows.entry((message.group, message.operation)).or_insert_with(|| {
-                let members = ranks.group(message.group, rank);
-                let spread = self.placement.spread(&members);
                 let row = StepMessages {
                     group: message.group.name().to_owned(),
                     operation: message.operation.to_string(),
                     ranks: size,
-                    nodes: spread.nodes,
-                    domains: spread.domains,
-                    rails: self.rails_of(&members),
-                    ..StepMessages::default()
+                    ..self.place_of(message.group, ranks)
                 };
                 (row, Vec::new(), Vec::new())
             });
