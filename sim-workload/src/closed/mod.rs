@@ -4,9 +4,11 @@
 //! [`Coarse`](crate::step::coarse::Coarse) and calls that are too large to be played go by [`Way`]. How near they come to steps that are
 //! played is in `docs/steps-accuracy.md`.
 
+pub mod by_library;
 pub mod call;
 mod on_fabric;
 pub mod step;
 
+pub use by_library::{ByLibrary, Library};
 pub use call::{Cluster, Lies, Path, Way};
-pub use step::{Estimate, step};
+pub use step::{Estimate, Takes, Usual, step};

@@ -1,9 +1,11 @@
-//! The time of a step from closed forms: kernels as the compute model has them, messages as [`Way::usual`] has them, stages as their
-//! schedule plays them. No contention.
+//! The time of a step from closed forms: kernels as the compute model has them, messages as [`Way::usual`] or the [library](super::ByLibrary)
+//! has them, stages as their schedule plays them. No contention.
 //!
 //! What runs beside kernels is hidden as far as there are kernels: gradients behind the backward pass of the last micro batch,
-//! parameters behind the first forward pass, units of ZeRO-3, blocks of context and all but one piece of messages of cut products behind all
-//! kernels, what passes between stages behind other micro batches. Tokens to experts are taken as exposed.
+//! parameters behind the first forward pass, units of ZeRO-3 and all but one piece of messages of cut products behind kernels of the same
+//! pass, blocks of context behind attention to the other blocks, what passes between stages behind other micro batches. Tokens to
+//! experts are taken as exposed. Kernels W beside messages H lose the part λ of the GPU that these take: together they last W + λ·H, or H where that
+//! is more than W/(1 − λ).
 //!
 //! It is no bound: a schedule that does two micro batches at once may be faster ([`search::bound`](crate::search::bound()) is one).
 
@@ -12,9 +14,10 @@ use std::collections::BTreeMap;
 use sim_core::units::{Bytes, Span};
 
 use super::{Cluster, Way};
-use crate::compute::Machine;
+use crate::compute::{LayerTimes, Machine, Slowdown};
 use crate::job::{Choices, Job};
 use crate::messages::{self, Message, Operation, Overlap as Beside, Phase};
+use crate::model::activations::Recompute;
 use crate::parallel::{Group, Placement, Ranks, Zero};
 use crate::pipeline::play::{ChunkTimes, play};
 use crate::step::overlap::Overlap;
@@ -48,20 +51,45 @@ impl Estimate {
 struct Sent {
     message: Message,
     count: u64,
+    /// All of it, in pieces if it comes so.
     usual: Span,
     /// What of it stands between kernels of a pass.
     shown: Span,
+    /// The part of the GPU that it takes, in millionths.
+    takes: u64,
 }
 
-/// The time of a step of a job on ranks that lie so.
+/// What a message in a rank's group of a kind takes when it is alone.
+pub trait Takes {
+    /// An operation on so many bytes, as [`messages`] count them.
+    fn takes(&self, group: Group, rank: u64, operation: Operation, bytes: Bytes) -> Span;
+}
+
+/// Messages as [`Way::usual`] has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual<'a> {
+    /// The ranks.
+    pub ranks: &'a Ranks,
+    /// Where they lie.
+    pub placement: &'a Placement,
+    /// The links of one GPU.
+    pub cluster: &'a Cluster,
+}
+
+impl Takes for Usual<'_> {
+    fn takes(&self, group: Group, rank: u64, operation: Operation, bytes: Bytes) -> Span {
+        way(group, rank, self.ranks, self.placement, self.cluster).usual(operation, bytes)
+    }
+}
+
+/// The time of a step of a job on ranks that lie so, whose messages take what `alone` says, and of GPUs the part that `slowdown` says.
 #[must_use]
 pub fn step(
     job: &Job<'_>,
     machine: &Machine,
-    overlap: &Overlap,
-    ranks: &Ranks,
-    placement: &Placement,
-    cluster: &Cluster,
+    (overlap, slowdown): (&Overlap, Slowdown),
+    (ranks, placement): (&Ranks, &Placement),
+    alone: &dyn Takes,
 ) -> Estimate {
     let sizes = job.sizes;
     let stages = sizes.pipeline;
@@ -71,29 +99,31 @@ pub fn step(
         let first = &mut firsts[ranks.coordinates(rank).stage as usize];
         *first = first.or(Some(rank));
     }
-    let mut ways: BTreeMap<(Group, u64), Way> = BTreeMap::new();
     let mut of = Vec::new();
     let mut transfer = Span::ZERO;
-    let mut all: Vec<(Vec<Sent>, Span)> = Vec::new();
+    let mut all: Vec<(Vec<Sent>, LayerTimes)> = Vec::new();
     let mut fullest = Span::ZERO;
     for stage in 0..stages {
         let rank = firsts[stage as usize].unwrap_or(0);
         let sent: Vec<Sent> = messages::of_stage(job, stage)
             .into_iter()
             .map(|(message, count)| {
-                let key = (message.group, rank);
-                let way = *ways.entry(key).or_insert_with(|| way(message.group, rank, ranks, placement, cluster));
-                let of = |bytes: Bytes| way.usual(message.operation, bytes);
-                let usual = of(message.bytes);
-                let shown = if shown(overlap, &job.choices, &message) {
-                    usual
+                let of = |bytes: Bytes| alone.takes(message.group, rank, message.operation, bytes);
+                let takes = match placement.spread(&neighbours(message.group, rank, ranks)) {
+                    spread if spread.over_nics_alone() => slowdown.scale_out,
+                    _ => slowdown.scale_up,
+                };
+                let (usual, shown) = if shown(overlap, &job.choices, &message) {
+                    let usual = of(message.bytes);
+                    (usual, usual)
                 } else if message.overlap == Beside::SplitGemm {
                     // Of a message in pieces the first comes before the first piece of the product, or the last after the last.
-                    of(Bytes::new(message.bytes.get().div_ceil(overlap.tensor))).min(usual)
+                    let piece = of(Bytes::new(message.bytes.get().div_ceil(overlap.tensor)));
+                    (piece * overlap.tensor, piece)
                 } else {
-                    Span::ZERO
+                    (of(message.bytes), Span::ZERO)
                 };
-                Sent { message, count, usual, shown }
+                Sent { message, count, usual, shown, takes }
             })
             .collect();
         let (mut forward, mut back) = (Span::ZERO, Span::ZERO);
@@ -107,14 +137,14 @@ pub fn step(
         let passes = sizes.schedule.passes(sizes.shape(), stage);
         let all_passes = passes.iter().map(|chunk| chunk.micros).sum::<u64>().max(1);
         let share = |span: Span| Span::from_ps(span.as_ps() / all_passes);
-        let mut kernels = Span::ZERO;
+        let mut kernels = LayerTimes::default();
         for chunk in passes {
             let times = machine.chunk(job, chunk.place % stages, chunk.place / stages);
-            kernels += times.total() * chunk.micros;
+            kernels = kernels + times * chunk.micros;
             let (f, b) = (times.forward + share(forward), times.data + share(back));
             of.push([f, b, times.weight, f + b + times.weight]);
         }
-        fullest = fullest.max(kernels);
+        fullest = fullest.max(kernels.total());
         all.push((sent, kernels));
     }
     let times = ChunkTimes { of, chunks, transfer };
@@ -132,24 +162,29 @@ pub fn step(
     }
     // What has a micro batch's pass to hide behind.
     let pass = |at: usize| (0..chunks).map(|chunk| times.of[(last as u64 * chunks + chunk) as usize][at]).sum::<Span>();
-    let (first_forward, last_back) = (pass(0), pass(1) + pass(2));
-    let mut behind =
-        [Behind::new(first_forward), Behind::new(last_back), Behind::new(*kernels), Behind::new(Span::ZERO)];
+    let mut behind = Behinds {
+        first_forward: Behind::new(pass(0)),
+        last_back: Behind::new(pass(1) + pass(2)),
+        forward: Behind::new(kernels.forward),
+        back: Behind::new(kernels.data + kernels.weight),
+        // All blocks but one.
+        attention: attention(job, machine, last as u64)
+            .map(|span| Behind::new(Span::from_ps(span.as_ps() / sizes.context) * (sizes.context - 1))),
+        nothing: Behind::new(Span::ZERO),
+    };
     for one in &sent[..] {
-        let at = match (one.message.phase, one.message.overlap) {
-            _ if one.message.group == Group::Pipeline => continue,
-            _ if one.usual == one.shown => continue,
-            (_, Beside::PreviousUnit | Beside::Attention | Beside::SplitGemm) => 2,
-            (Phase::FirstForward, _) if overlap.parameters => 0,
-            (Phase::LastBackward, _) if overlap.gradients => 1,
-            (Phase::Forward | Phase::Recompute | Phase::Backward, _) => continue,
-            _ => 3,
-        };
-        behind[at].add(one.message.group, less(one.usual, one.shown) * one.count);
+        if one.message.group != Group::Pipeline && one.usual != one.shown {
+            if let Some(behind) = behind.of(one.message.phase, one.message.overlap, overlap) {
+                behind.add(one);
+            }
+        }
     }
     let mut rest = Span::ZERO;
-    for hidden in &behind {
-        for (group, span) in hidden.left() {
+    let mut stretched = Span::ZERO;
+    for hidden in behind.all() {
+        let (left, lost) = hidden.left();
+        stretched += lost;
+        for (group, span) in left {
             rest += span;
             *exposed.entry(group).or_default() += span;
         }
@@ -161,36 +196,100 @@ pub fn step(
         trained.dense.div_ceil(sizes.shard) + trained.experts.div_ceil(sizes.expert_data().max(1))
     };
     let optimizer = machine.update(updated, &job.widths);
-    let bubble = less(piped, *kernels + inside);
-    let time = piped + rest + optimizer;
+    let bubble = less(piped, kernels.total() + inside);
+    let time = piped + rest + stretched + optimizer;
     exposed.retain(|_, span| *span > Span::ZERO);
-    Estimate { time, compute: *kernels, exposed, bubble, optimizer }
+    Estimate { time, compute: kernels.total() + stretched, exposed, bubble, optimizer }
+}
+
+/// Attention of a stage's layers over a step, forward and backward.
+fn attention(job: &Job<'_>, machine: &Machine, stage: u64) -> [Span; 2] {
+    let (model, sizes) = (job.model, job.sizes);
+    let share = sizes.share();
+    let mut all = LayerTimes::default();
+    for of in sizes.schedule.passes(sizes.shape(), stage) {
+        for layer in sizes.layers_of(of.place % sizes.pipeline, of.place / sizes.pipeline) {
+            let cores: Vec<_> = model.layer_kernels(layer, &share).into_iter().filter(|k| k.is_core()).collect();
+            all = all + machine.kernels(&cores, job.widths.activation) * of.micros;
+        }
+    }
+    let again = if sizes.recompute == Recompute::Full { all.forward } else { Span::ZERO };
+    [all.forward, all.data + all.weight + again]
+}
+
+/// Kernels of a step, and the messages beside each.
+struct Behinds {
+    first_forward: Behind,
+    last_back: Behind,
+    forward: Behind,
+    back: Behind,
+    attention: [Behind; 2],
+    nothing: Behind,
+}
+
+impl Behinds {
+    /// Where a message hides that is not shown in a pass; `None` if other micro batches hide it.
+    fn of(&mut self, phase: Phase, beside: Beside, overlap: &Overlap) -> Option<&mut Behind> {
+        let forward = phase == Phase::Forward;
+        Some(match (phase, beside) {
+            (_, Beside::Attention) => &mut self.attention[usize::from(!forward)],
+            (_, Beside::PreviousUnit | Beside::SplitGemm) if forward => &mut self.forward,
+            (_, Beside::PreviousUnit | Beside::SplitGemm) => &mut self.back,
+            (Phase::FirstForward, _) if overlap.parameters => &mut self.first_forward,
+            (Phase::LastBackward, _) if overlap.gradients => &mut self.last_back,
+            (Phase::Forward | Phase::Recompute | Phase::Backward, _) => return None,
+            _ => &mut self.nothing,
+        })
+    }
+
+    fn all(&self) -> [&Behind; 7] {
+        let [first, back] = &self.attention;
+        [&self.first_forward, &self.last_back, &self.forward, &self.back, first, back, &self.nothing]
+    }
 }
 
 /// Work of a kind and what runs beside it.
 struct Behind {
     work: Span,
     sent: BTreeMap<Group, Span>,
+    /// What messages take of the GPU while they are under way, times their time, in ps.
+    taken: u128,
 }
 
 impl Behind {
     const fn new(work: Span) -> Self {
-        Self { work, sent: BTreeMap::new() }
+        Self { work, sent: BTreeMap::new(), taken: 0 }
     }
 
-    fn add(&mut self, group: Group, span: Span) {
-        *self.sent.entry(group).or_default() += span;
+    fn add(&mut self, one: &Sent) {
+        let span = less(one.usual, one.shown) * one.count;
+        *self.sent.entry(one.message.group).or_default() += span;
+        self.taken += u128::from(span.as_ps()) * u128::from(one.takes) / 1_000_000;
     }
 
-    /// What is not hidden, by kind of group, in proportion.
-    fn left(&self) -> Vec<(Group, Span)> {
+    /// What is not hidden, by kind of group, in proportion; and by how much kernels last longer.
+    fn left(&self) -> (Vec<(Group, Span)>, Span) {
         let all: Span = self.sent.values().copied().sum();
-        let over = less(all, self.work);
+        if all == Span::ZERO || self.work == Span::ZERO {
+            return (self.sent.iter().map(|(group, span)| (*group, *span)).collect(), Span::ZERO);
+        }
+        let taken = Span::from_ps(u64::try_from(self.taken).unwrap_or(u64::MAX).min(all.as_ps()));
+        // Messages end first, and kernels have lost what these took; or kernels do, which then lasted W/(1 - λ).
+        let over = less(all, self.work + taken);
+        let lost = if over == Span::ZERO {
+            taken
+        } else {
+            let left = u128::from(less(all, taken).as_ps().max(1));
+            let lost = u128::from(self.work.as_ps()) * u128::from(taken.as_ps()) / left;
+            Span::from_ps(u64::try_from(lost).unwrap_or(u64::MAX)).min(less(all, self.work))
+        };
+        let over = less(all, self.work + lost);
         let part = |span: Span| {
             let ps = u128::from(span.as_ps()) * u128::from(over.as_ps()) / u128::from(all.as_ps().max(1));
             Span::from_ps(ps as u64)
         };
-        self.sent.iter().map(|(group, span)| (*group, part(*span))).filter(|(_, span)| *span > Span::ZERO).collect()
+        let left = self.sent.iter().map(|(group, span)| (*group, part(*span))).filter(|(_, span)| *span > Span::ZERO);
+        (left.collect(), lost)
     }
 }
 
@@ -218,16 +317,21 @@ fn gathers(message: &Message) -> bool {
     message.operation == Operation::AllGather
 }
 
+/// The members of a rank's group of a kind; of a pipeline the rank and the next stage's: a message goes to one neighbour, which may be in the same
+/// domain or not.
+pub(super) fn neighbours(group: Group, rank: u64, ranks: &Ranks) -> Vec<u64> {
+    let members = ranks.group(group, rank);
+    if group != Group::Pipeline {
+        return members;
+    }
+    let at = members.iter().position(|other| *other == rank).unwrap_or(0);
+    vec![rank, members[(at + 1) % members.len()]]
+}
+
 /// The way of a rank's group of a kind; of a pipeline that to the next stage.
 #[must_use]
 pub fn way(group: Group, rank: u64, ranks: &Ranks, placement: &Placement, cluster: &Cluster) -> Way {
-    let members = ranks.group(group, rank);
-    if group != Group::Pipeline {
-        return cluster.way(placement.spread(&members));
-    }
-    // A message between stages goes to one neighbour, which may be on the same domain or not.
-    let at = members.iter().position(|other| *other == rank).unwrap_or(0);
-    cluster.way(placement.spread(&[rank, members[(at + 1) % members.len()]]))
+    cluster.way(placement.spread(&neighbours(group, rank, ranks)))
 }
 
 /// What of `span` is over `by`.

@@ -13,8 +13,8 @@ mod tests;
 pub use bound::{Reach, bound};
 pub use space::{Counts, Dimension, Split, orders, splits};
 
-use crate::closed::{Cluster, Estimate};
-use crate::compute::Machine;
+use crate::closed::{ByLibrary, Cluster, Estimate, Library, Takes, Usual};
+use crate::compute::{Machine, Slowdown};
 use crate::job::{Choices, Job, Widths};
 use crate::memory::Budget;
 use crate::model::Model;
@@ -36,6 +36,8 @@ pub struct Asked<'a> {
     pub machine: &'a Machine,
     /// What runs beside kernels.
     pub overlap: Overlap,
+    /// What kernels lose beside messages.
+    pub slowdown: Slowdown,
     /// What a GPU has.
     pub budget: Budget,
     /// Where ranks are.
@@ -50,14 +52,34 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Where times of calls come from.
+#[derive(Clone, Copy, Debug)]
+pub enum CallsBy<'a, 'b> {
+    /// From the links of one GPU.
+    Links(&'a Cluster),
+    /// As the library predicts them; and the GPU of each rank, by its number in the fabric.
+    Library(&'a Library<'b>, &'a [u32]),
+}
+
 /// The time of a step with these sizes and this order of ranks, by [closed forms](crate::closed).
 ///
 /// # Errors
 /// If the order can't be.
-pub fn estimate(asked: &Asked<'_>, split: &Split, order: &Order, cluster: &Cluster) -> Result<Estimate, OrderFault> {
-    let ranks = Ranks::new(order, &split.sizes)?;
-    let job = asked.job(&split.sizes);
-    Ok(crate::closed::step(&job, asked.machine, &asked.overlap, &ranks, asked.placement, cluster))
+pub fn estimate(
+    asked: &Asked<'_>,
+    split: &Split,
+    order: &Order,
+    calls: CallsBy<'_, '_>,
+) -> Result<Estimate, OrderFault> {
+    let ranks = &Ranks::new(order, &split.sizes)?;
+    let (job, placement) = (asked.job(&split.sizes), asked.placement);
+    let step = |alone: &dyn Takes| {
+        crate::closed::step(&job, asked.machine, (&asked.overlap, asked.slowdown), (ranks, placement), alone)
+    };
+    Ok(match calls {
+        CallsBy::Links(cluster) => step(&Usual { ranks, placement, cluster }),
+        CallsBy::Library(library, gpus) => step(&ByLibrary { library, ranks, placement, gpus }),
+    })
 }
 
 /// Parts of a time, by name, in µs.

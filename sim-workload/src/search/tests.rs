@@ -25,6 +25,7 @@ fn with<T>(model: &str, spec: SizesSpec, memory: u64, per_node: u64, then: impl 
         choices: Choices::default(),
         machine: &machine,
         overlap: Overlap::default(),
+        slowdown: Slowdown::NONE,
         budget: Budget::of(Bytes::new(memory)),
         placement: &placement,
     })
@@ -124,8 +125,8 @@ fn a_bound_is_below_and_faster_links_do_no_harm() {
         let (list, _) = splits(asked, &VARY);
         for split in &list {
             for order in orders(&split.sizes) {
-                let slow = estimate(asked, split, &order, &cluster(25)).unwrap();
-                let fast = estimate(asked, split, &order, &cluster(400)).unwrap();
+                let slow = estimate(asked, split, &order, CallsBy::Links(&cluster(25))).unwrap();
+                let fast = estimate(asked, split, &order, CallsBy::Links(&cluster(400))).unwrap();
                 let least = |nic: u64| {
                     let reach = Reach { gpu: Rate::gbyte(450 + nic), domain: Rate::gbyte(8 * nic) };
                     bound(asked, split, &order, &reach).unwrap()
@@ -144,7 +145,8 @@ fn tensor_parallelism_stays_in_a_node() {
     // 8 ranks of tensor parallelism over NICs of 25 GB/s cost more than within NVLink.
     with("llama3-8b", SizesSpec { tensor: 8, ..small() }, 80_000_000_000, 8, |asked| {
         let (list, _) = splits(asked, &[]);
-        let time = |order: &str| estimate(asked, &list[0], &order.parse().unwrap(), &cluster(25)).unwrap();
+        let time =
+            |order: &str| estimate(asked, &list[0], &order.parse().unwrap(), CallsBy::Links(&cluster(25))).unwrap();
         let (inside, across) = (time("tp-dp-pp-cp-ep"), time("dp-tp-pp-cp-ep"));
         assert!(inside.time < across.time, "{inside:?} {across:?}");
         let differs = why(&inside.parts(), &across.parts());

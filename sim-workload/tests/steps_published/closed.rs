@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sim_workload::closed::{self, Cluster, Way};
+use sim_workload::compute::Figures;
 use sim_workload::parallel::Group;
 
 use crate::fit::{self, Scored};
@@ -37,7 +38,10 @@ pub(crate) fn leaving(case: &Case) -> impl Fn(Group) -> bool {
 /// The step in seconds, without a fit.
 pub(crate) fn step(case: &Case) -> f64 {
     let machine = kernels::machine(case, Fit::NONE);
-    closed::step(&case.job(), &machine, &case.overlap, &case.ranks, &case.placement, &cluster(case)).time.as_secs()
+    let (cluster, ranks, placement) = (cluster(case), &case.ranks, &case.placement);
+    let alone = closed::Usual { ranks, placement, cluster: &cluster };
+    let beside = (&case.overlap, Figures::builtin().overlap);
+    closed::step(&case.job(), &machine, beside, (ranks, placement), &alone).time.as_secs()
 }
 
 /// What closed forms come to beside plays, by family.

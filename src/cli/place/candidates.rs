@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
+use sim_core::network::Network;
 use sim_core::outcome::StopReason;
 use sim_core::random::mix;
 use sim_core::units::{Bytes, Span};
 use sim_report::result::{Exposed, PlacePart, PlaceRow};
-use sim_workload::closed::{Cluster, Estimate};
+use sim_workload::closed::{Estimate, Library};
 use sim_workload::memory::{Budget, would_fit};
 use sim_workload::model::activations::Recompute;
 use sim_workload::parallel::{Order, Zero};
-use sim_workload::search::{self, Asked, Counts, Dimension, Parts, Reach, Split};
+use sim_workload::search::{self, Asked, CallsBy, Counts, Dimension, Parts, Reach, Split};
 
 use super::super::context::Context;
 use super::super::fault::{Exit, Failure};
@@ -178,9 +179,16 @@ impl Search<'_> {
             choices: step.choices,
             machine: &step.machine,
             overlap: step.overlap,
+            slowdown: step.slowdown,
             budget: if self.any { Budget { memory: ROOM, usable: 1_000_000, ..step.budget } } else { step.budget },
             placement: &step.placement,
         }
+    }
+
+    /// The library that times of calls are estimated by.
+    fn library<'a>(&'a self, network: &'a Network) -> Library<'a> {
+        let make = |group: &[u32]| self.loaded.machine(group).map_err(|error| error.to_string());
+        Library::new(&self.loaded.fabric, network, Box::new(make))
     }
 
     /// All that holds and fits, the best estimate first.
@@ -203,9 +211,11 @@ impl Search<'_> {
             keep.sort_unstable();
             pairs = keep.into_iter().map(|at| pairs[at].clone()).collect();
         }
-        let (cluster, reach) = (Cluster::of(&self.loaded.fabric), Reach::of(&self.loaded.fabric));
+        let (network, reach) = (self.loaded.library_network(), Reach::of(&self.loaded.fabric));
+        let library = self.library(&network);
+        let calls = CallsBy::Library(&library, &self.step.gpus);
         let one = |(split, order): &(Arc<Split>, Order)| {
-            let estimate = search::estimate(&asked, split, order, &cluster).ok()?;
+            let estimate = search::estimate(&asked, split, order, calls).ok()?;
             let bound = search::bound(&asked, split, order, &reach).ok()?;
             Some(Candidate { split: Arc::clone(split), order: order.clone(), estimate, bound, played: None })
         };
@@ -248,7 +258,8 @@ impl Search<'_> {
         let more = [Dimension::Recompute, Dimension::Zero, Dimension::MicroBatch];
         let sizes = [Dimension::Tensor, Dimension::Context, Dimension::Pipeline, Dimension::Virtual, Dimension::Expert];
         let asked = self.asked();
-        let (cluster, reach) = (Cluster::of(&self.loaded.fabric), Reach::of(&self.loaded.fabric));
+        let (network, reach) = (self.loaded.library_network(), Reach::of(&self.loaded.fabric));
+        let library = self.library(&network);
         // The fewest further keys first.
         let further: [&[Dimension]; 4] = [&more[..1], &more[..2], &more, &sizes];
         let mut vary = self.vary.to_vec();
@@ -262,7 +273,8 @@ impl Search<'_> {
                 } else {
                     search::orders(&split.sizes).into_iter().next()?
                 };
-                let estimate = search::estimate(&asked, &split, &order, &cluster).ok()?;
+                let calls = CallsBy::Library(&library, &self.step.gpus);
+                let estimate = search::estimate(&asked, &split, &order, calls).ok()?;
                 let bound = search::bound(&asked, &split, &order, &reach).ok()?;
                 Some(Candidate { split: Arc::new(split), order, estimate, bound, played: None })
             };
