@@ -180,3 +180,29 @@ fn what_does_not_go_together_is_refused_with_what_would() {
         assert!(ran.err.contains("W010") && ran.err.contains(part), "{experts}: {part} is not in\n{}", ran.err);
     }
 }
+
+/// Four ranks of experts of which two are on a node and two on nodes of their own: each gets what its experts get, whoever shares its node.
+#[test]
+fn groups_on_uneven_nodes_send_as_much_as_others() {
+    let played = |kernel: &str, order: &str, loads: &str| {
+        let toml = with(&format!("ep = 4\norder = \"{order}\""), &format!("kernel = \"{kernel}\"\n{loads}"));
+        let toml = toml.replace("nodes = 2", "nodes = 3").replace("global_batch = 32", "global_batch = 24");
+        let ran = run(&toml, "run", &["--format", "json"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.json()["results"].clone()
+    };
+    let on_links = |results: &Value| {
+        let links = results["links"].as_array().unwrap().iter().filter(|link| link["class"] == "network");
+        links.map(|link| link["bytes"].as_f64().unwrap()).sum::<f64>()
+    };
+    for loads in ["", "hot = 1.5"] {
+        let [even, uneven] =
+            ["tp-cp-ep-dp-pp", "tp-cp-dp-ep-pp"].map(|order| played("deepep-low-latency", order, loads));
+        let logical = |results: &Value| of(results, "ep dispatch", "logical_bytes");
+        assert_eq!(logical(&even), logical(&uneven), "{loads}");
+        let library = played("nccl", "tp-cp-dp-ep-pp", loads);
+        assert_eq!(logical(&library), logical(&uneven), "{loads}");
+        let (own, sends) = (on_links(&uneven), on_links(&library));
+        assert!((own / sends - 1.0).abs() < 0.01, "{loads}: {own} {sends}");
+    }
+}

@@ -97,11 +97,11 @@ impl Experts {
         reached
     }
 
-    /// What each rank sends of `bytes` (one copy of each of its tokens), for a group of so many nodes of so many ranks; to experts that are
+    /// What each rank sends of `bytes` (one copy of each of its tokens), for a group of so many ranks on so many nodes; to experts that are
     /// chosen evenly, or as `shares` say.
     #[must_use]
-    pub fn routed(&self, bytes: u64, nodes: u32, per_node: u32, shares: Option<&Shares>) -> Routed {
-        let (nodes, ranks) = (nodes.max(1), nodes.max(1) * per_node.max(1));
+    pub fn routed(&self, bytes: u64, nodes: u32, ranks: u32, shares: Option<&Shares>) -> Routed {
+        let (nodes, ranks) = (nodes.max(1), ranks.max(1));
         let part = |share: f64| (bytes as f64 * share).round() as u64;
         let copies = f64::from(self.top_k);
         let Some(shares) = shares else {
@@ -139,7 +139,7 @@ mod tests {
         let ranks = |nodes: u32| DEEPSEEK.reaches(nodes * 8, nodes) * f64::from(nodes * 8);
         assert!((ranks(1) - 5.3).abs() < 0.05, "{}", ranks(1));
         assert!((ranks(8) - 7.6).abs() < 0.15, "{}", ranks(8));
-        assert_eq!(DEEPSEEK.routed(1_000_000, 8, 8, None).to_experts, vec![125_000; 64]);
+        assert_eq!(DEEPSEEK.routed(1_000_000, 8, 64, None).to_experts, vec![125_000; 64]);
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         let limited = Experts { top_nodes: Some(4), groups: Some(8), ..DEEPSEEK };
         for experts in [DEEPSEEK, limited] {
             let even = Shares::new(vec![1.0 / 256.0; 256]);
-            assert_eq!(experts.routed(1 << 20, 4, 8, Some(&even)), experts.routed(1 << 20, 4, 8, None));
+            assert_eq!(experts.routed(1 << 20, 4, 32, Some(&even)), experts.routed(1 << 20, 4, 32, None));
         }
         // Half of all copies to one rank of eight: each token has an expert there, but for a few.
         let hot = Shares::new((0..256).map(|e| if e < 32 { 0.5 / 32.0 } else { 0.5 / 224.0 }));

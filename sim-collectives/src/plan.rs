@@ -243,9 +243,8 @@ impl Machine<'_> {
     /// What all calls have in common.
     fn call(&self, request: &Request) -> Call {
         let nodes = self.group.nodes();
-        let per_node = self.ranks() / nodes.len().max(1) as u32;
         let routed = |experts: &Experts, shares: Option<&Shares>| {
-            experts.routed(request.bytes.get(), nodes.len() as u32, per_node, shares)
+            experts.routed(request.bytes.get(), nodes.len() as u32, self.ranks(), shares)
         };
         let routed = match &request.traffic {
             Traffic::Experts(experts) => routed(experts, None),

@@ -200,7 +200,7 @@ fn a_relay_at_the_destination_sends_one_copy_a_node() {
     let (nodes, per_node, tokens) = (4, 8, 64 << 20);
     let bytes = |top_k: u32, top_nodes: Option<u32>, name: &str| {
         let experts = Experts { top_nodes, ..Experts::free(256, top_k) };
-        let routed = experts.routed(tokens, nodes, per_node, None);
+        let routed = experts.routed(tokens, nodes, nodes * per_node, None);
         let mut call = whole(Group::regular(nodes, per_node), tokens);
         call.p2p = PointToPoint { message: routed.to_rank[0], part: routed.to_rank[0], ..call.p2p };
         call.routed = routed;

@@ -1,7 +1,7 @@
 //! What calls take as the library itself predicts it when it chooses an algorithm, and what its sends take on top of their bytes.
 //!
 //! Collectives: the time by which [`Communicator::choose`](sim_collectives::nccl::Communicator::choose) takes an algorithm and a protocol, from the links
-//! that the library finds between these ranks. Sends and exchanges have no such prediction: `α + wire / rate`, where α is what the engine plays
+//! that the library finds between these ranks, but not less than the bytes of a ring at the rates of the links that are its members' own. Sends and exchanges have no such prediction: `α + wire / rate`, where α is what the engine plays
 //! for the same call of a few bytes, and the rest is [`Way::usual`]'s without hops.
 //!
 //! Ranks that lie alike have the same times: groups are told apart by how their members lie on nodes, not by which nodes these are.
@@ -113,14 +113,13 @@ impl<'a> Library<'a> {
             Operation::ReduceScatter => Some(nccl::Operation::ReduceScatter),
             Operation::AllToAll | Operation::Send => None,
         };
-        let shape = self.shape(gpus);
+        let (shape, wire) = (self.shape(gpus), way.without_hops().usual(operation, bytes));
         let found = match of {
             Some(of) => Option::as_ref(&self.communicator(&shape, gpus))
                 .and_then(|machine| machine.comm.choose(of, bytes.get()).ok())
-                .map(|choice| Span::from_us_f64(choice.time_us)),
-            None => self
-                .start_of(&shape, gpus, group, operation)
-                .map(|start| start + way.without_hops().usual(operation, bytes)),
+                // The library counts on all NICs that it sees; the groups beside this one need theirs.
+                .map(|choice| Span::from_us_f64(choice.time_us).max(wire)),
+            None => self.start_of(&shape, gpus, group, operation).map(|start| start + wire),
         };
         found.unwrap_or_else(|| way.usual(operation, bytes))
     }

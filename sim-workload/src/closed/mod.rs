@@ -6,6 +6,7 @@
 
 pub mod by_library;
 pub mod call;
+mod hidden;
 mod on_fabric;
 pub mod step;
 

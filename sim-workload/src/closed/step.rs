@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 
 use sim_core::units::{Bytes, Span};
 
+use super::hidden::{self, Sent, Work, less};
 use super::{Cluster, Way};
 use crate::compute::{LayerTimes, Machine, Slowdown};
 use crate::job::{Choices, Job};
-use crate::messages::{self, Message, Operation, Overlap as Beside, Phase};
+use crate::messages::{self, Message, Operation, Overlap as Beside, Phase, sharded};
 use crate::model::activations::Recompute;
 use crate::parallel::{Group, Placement, Ranks, Zero};
 use crate::pipeline::play::{ChunkTimes, play};
@@ -45,18 +46,6 @@ impl Estimate {
         let fixed = fixed.into_iter().map(|(name, span)| (name.to_owned(), span.as_us()));
         fixed.chain(self.exposed.iter().map(|(group, span)| (group.name().to_owned(), span.as_us()))).collect()
     }
-}
-
-/// A message of a stage, how often it comes, and how long one takes.
-struct Sent {
-    message: Message,
-    count: u64,
-    /// All of it, in pieces if it comes so.
-    usual: Span,
-    /// What of it stands between kernels of a pass.
-    shown: Span,
-    /// The part of the GPU that it takes, in millionths.
-    takes: u64,
 }
 
 /// What a message in a rank's group of a kind takes when it is alone.
@@ -162,33 +151,19 @@ pub fn step(
     }
     // What has a micro batch's pass to hide behind.
     let pass = |at: usize| (0..chunks).map(|chunk| times.of[(last as u64 * chunks + chunk) as usize][at]).sum::<Span>();
-    let mut behind = Behinds {
-        first_forward: Behind::new(pass(0)),
-        last_back: Behind::new(pass(1) + pass(2)),
-        forward: Behind::new(kernels.forward),
-        back: Behind::new(kernels.data + kernels.weight),
-        // All blocks but one.
-        attention: attention(job, machine, last as u64)
-            .map(|span| Behind::new(Span::from_ps(span.as_ps() / sizes.context) * (sizes.context - 1))),
-        nothing: Behind::new(Span::ZERO),
+    let work = Work {
+        first_forward: pass(0),
+        last_back: pass(1) + pass(2),
+        forward: kernels.forward,
+        back: kernels.data + kernels.weight,
+        attention: attention(job, machine, last as u64),
     };
-    for one in &sent[..] {
-        if one.message.group != Group::Pipeline && one.usual != one.shown {
-            if let Some(behind) = behind.of(one.message.phase, one.message.overlap, overlap) {
-                behind.add(one);
-            }
-        }
+    let beside = hidden::beside(sent, &work, overlap);
+    let rest: Span = beside.exposed.values().copied().sum();
+    for (group, span) in beside.exposed {
+        *exposed.entry(group).or_default() += span;
     }
-    let mut rest = Span::ZERO;
-    let mut stretched = Span::ZERO;
-    for hidden in behind.all() {
-        let (left, lost) = hidden.left();
-        stretched += lost;
-        for (group, span) in left {
-            rest += span;
-            *exposed.entry(group).or_default() += span;
-        }
-    }
+    let stretched = beside.stretched;
     let trained = messages::trained(job, last as u64);
     let updated = if sizes.zero == Zero::Replicated {
         trained.total()
@@ -202,7 +177,7 @@ pub fn step(
     Estimate { time, compute: kernels.total() + stretched, exposed, bubble, optimizer }
 }
 
-/// Attention of a stage's layers over a step, forward and backward.
+/// Attention of a stage's layers over a step, forward and backward, of all blocks but one.
 fn attention(job: &Job<'_>, machine: &Machine, stage: u64) -> [Span; 2] {
     let (model, sizes) = (job.model, job.sizes);
     let share = sizes.share();
@@ -215,85 +190,11 @@ fn attention(job: &Job<'_>, machine: &Machine, stage: u64) -> [Span; 2] {
     }
     let again = if sizes.recompute == Recompute::Full { all.forward } else { Span::ZERO };
     [all.forward, all.data + all.weight + again]
+        .map(|span| Span::from_ps(span.as_ps() / sizes.context) * (sizes.context - 1))
 }
 
-/// Kernels of a step, and the messages beside each.
-struct Behinds {
-    first_forward: Behind,
-    last_back: Behind,
-    forward: Behind,
-    back: Behind,
-    attention: [Behind; 2],
-    nothing: Behind,
-}
-
-impl Behinds {
-    /// Where a message hides that is not shown in a pass; `None` if other micro batches hide it.
-    fn of(&mut self, phase: Phase, beside: Beside, overlap: &Overlap) -> Option<&mut Behind> {
-        let forward = phase == Phase::Forward;
-        Some(match (phase, beside) {
-            (_, Beside::Attention) => &mut self.attention[usize::from(!forward)],
-            (_, Beside::PreviousUnit | Beside::SplitGemm) if forward => &mut self.forward,
-            (_, Beside::PreviousUnit | Beside::SplitGemm) => &mut self.back,
-            (Phase::FirstForward, _) if overlap.parameters => &mut self.first_forward,
-            (Phase::LastBackward, _) if overlap.gradients => &mut self.last_back,
-            (Phase::Forward | Phase::Recompute | Phase::Backward, _) => return None,
-            _ => &mut self.nothing,
-        })
-    }
-
-    fn all(&self) -> [&Behind; 7] {
-        let [first, back] = &self.attention;
-        [&self.first_forward, &self.last_back, &self.forward, &self.back, first, back, &self.nothing]
-    }
-}
-
-/// Work of a kind and what runs beside it.
-struct Behind {
-    work: Span,
-    sent: BTreeMap<Group, Span>,
-    /// What messages take of the GPU while they are under way, times their time, in ps.
-    taken: u128,
-}
-
-impl Behind {
-    const fn new(work: Span) -> Self {
-        Self { work, sent: BTreeMap::new(), taken: 0 }
-    }
-
-    fn add(&mut self, one: &Sent) {
-        let span = less(one.usual, one.shown) * one.count;
-        *self.sent.entry(one.message.group).or_default() += span;
-        self.taken += u128::from(span.as_ps()) * u128::from(one.takes) / 1_000_000;
-    }
-
-    /// What is not hidden, by kind of group, in proportion; and by how much kernels last longer.
-    fn left(&self) -> (Vec<(Group, Span)>, Span) {
-        let all: Span = self.sent.values().copied().sum();
-        if all == Span::ZERO || self.work == Span::ZERO {
-            return (self.sent.iter().map(|(group, span)| (*group, *span)).collect(), Span::ZERO);
-        }
-        let taken = Span::from_ps(u64::try_from(self.taken).unwrap_or(u64::MAX).min(all.as_ps()));
-        // Messages end first, and kernels have lost what these took; or kernels do, which then lasted W/(1 - λ).
-        let over = less(all, self.work + taken);
-        let lost = if over == Span::ZERO {
-            taken
-        } else {
-            let left = u128::from(less(all, taken).as_ps().max(1));
-            let lost = u128::from(self.work.as_ps()) * u128::from(taken.as_ps()) / left;
-            Span::from_ps(u64::try_from(lost).unwrap_or(u64::MAX)).min(less(all, self.work))
-        };
-        let over = less(all, self.work + lost);
-        let part = |span: Span| {
-            let ps = u128::from(span.as_ps()) * u128::from(over.as_ps()) / u128::from(all.as_ps().max(1));
-            Span::from_ps(ps as u64)
-        };
-        let left = self.sent.iter().map(|(group, span)| (*group, part(*span))).filter(|(_, span)| *span > Span::ZERO);
-        (left.collect(), lost)
-    }
-}
-
-const fn after(phase: Phase) -> bool {
+/// Whether a message is of no pass.
+pub(super) const fn after(phase: Phase) -> bool {
     matches!(phase, Phase::LastBackward | Phase::Update | Phase::FirstForward)
 }
 
@@ -304,12 +205,19 @@ fn shown(overlap: &Overlap, choices: &Choices, message: &Message) -> bool {
     }
     match message.overlap {
         Beside::Nothing | Beside::OtherTokens => true,
+        // There is no unit before that its gather could come beside.
+        Beside::PreviousUnit if gathers(message) && message.name == first_unit(message.phase) => true,
         Beside::SplitGemm => overlap.tensor <= 1,
         Beside::Attention => !overlap.context,
         Beside::PreviousUnit if message.phase == Phase::Backward => choices.prefetch_back == 0 && gathers(message),
         Beside::PreviousUnit => choices.prefetch == 0 && gathers(message),
         Beside::OtherMicros | Beside::Backward | Beside::Forward => false,
     }
+}
+
+/// The unit that a pass begins with.
+const fn first_unit(phase: Phase) -> &'static str {
+    if matches!(phase, Phase::Forward) { sharded::EMBEDDING } else { sharded::HEAD }
 }
 
 /// Whether a message gathers.
@@ -332,9 +240,4 @@ pub(super) fn neighbours(group: Group, rank: u64, ranks: &Ranks) -> Vec<u64> {
 #[must_use]
 pub fn way(group: Group, rank: u64, ranks: &Ranks, placement: &Placement, cluster: &Cluster) -> Way {
     cluster.way(placement.spread(&neighbours(group, rank, ranks)))
-}
-
-/// What of `span` is over `by`.
-const fn less(span: Span, by: Span) -> Span {
-    Span::from_ps(span.as_ps().saturating_sub(by.as_ps()))
 }

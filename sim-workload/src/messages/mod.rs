@@ -10,7 +10,7 @@ mod data;
 pub mod experts;
 mod optimizer;
 mod pipeline;
-mod sharded;
+pub(crate) mod sharded;
 mod tensor;
 mod tied;
 mod vocabulary;

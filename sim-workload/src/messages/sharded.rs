@@ -12,6 +12,11 @@ use crate::job::Job;
 use crate::model::LayerKind;
 use crate::parallel::{Group, Local, Zero};
 
+/// The unit that a forward pass begins with, and a backward pass ends with.
+pub(crate) const EMBEDDING: &str = "fsdp embedding";
+/// The unit that a forward pass ends with, and a backward pass begins with.
+pub(crate) const HEAD: &str = "fsdp head";
+
 pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
     if job.sizes.zero != Zero::Parameters {
         return;
@@ -27,11 +32,11 @@ pub(super) fn write(job: &Job<'_>, stage: u64, out: &mut Vec<Message>) {
     }
     let (first, last) = ends(job, stage);
     if first {
-        let names = ["fsdp embedding", "hsdp embedding"];
+        let names = [EMBEDDING, "hsdp embedding"];
         unit(job, Local::of_embedding(model, sizes).dense, Group::Shard, Per::Micro, names, out);
     }
     if last {
-        unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, ["fsdp head", "hsdp head"], out);
+        unit(job, Local::of_head(model, sizes).dense, Group::Shard, Per::Micro, [HEAD, "hsdp head"], out);
         let join = Local::of_prediction(model, sizes).dense;
         unit(job, join, Group::Shard, Per::Micro, ["fsdp prediction", "hsdp prediction"], out);
     }

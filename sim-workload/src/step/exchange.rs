@@ -81,8 +81,7 @@ impl Exchange {
     }
 
     fn routed(&self, bytes: Bytes, nodes: u32, ranks: u32) -> Routed {
-        let per_node = ranks / nodes.max(1);
-        self.experts.routed(self.one_copy(bytes, ranks), nodes, per_node, self.shares.as_ref())
+        self.experts.routed(self.one_copy(bytes, ranks), nodes, ranks, self.shares.as_ref())
     }
 
     /// What the library is asked for in a call of `bytes` among `ranks` ranks.
