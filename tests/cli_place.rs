@@ -111,6 +111,46 @@ fn no_simulation_is_below_its_bound() {
     }
 }
 
+/// Estimates beside simulations of all that fits: how far they are off, and whether they put it in the same order. The best of all is
+/// among the three that are simulated by default.
+#[test]
+fn estimates_are_near_simulations() {
+    let step = |keys: &str| {
+        format!(
+            "system = \"hgx-h100\"\nnodes = 2\n[[workload]]\nkind = \"step\"\nsequence = 4096\n{keys}\n\
+             model = {{ layers = 4, hidden = 4096, heads = 32, kv_heads = 8, ffn = 14336, vocab = 32000 }}\n"
+        )
+    };
+    let mut all = Vec::new();
+    for (keys, vary, farthest) in [
+        ("fsdp = true\nglobal_batch = 16", "tp,cp", 0.20),
+        ("zero = 1\nglobal_batch = 32\nsequence_parallel = false", "tp,pp", 0.25),
+        ("zero = 2\nglobal_batch = 32\nrecompute = \"full\"", "pp,cp", 0.25),
+    ] {
+        let dir = folder(&step(keys));
+        let json = place(&dir, &["--vary", vary, "--top", "1000", "--format", "json"]).json();
+        let rows = json["results"]["candidates"].as_array().unwrap();
+        let times: Vec<(f64, f64)> =
+            rows.iter().map(|row| (row["estimate_us"].as_f64().unwrap(), row["time_us"].as_f64().unwrap())).collect();
+        let mut agree = 0i32;
+        let mut pairs = 0;
+        for (at, a) in times.iter().enumerate() {
+            let error = a.0 / a.1 - 1.0;
+            assert!(error.abs() < farthest, "{keys}: {}", rows[at]);
+            all.push(error.abs());
+            for b in times[at + 1..].iter().filter(|b| (b.1 / a.1 - 1.0).abs() > 0.02) {
+                pairs += 1;
+                agree += if (a.0 < b.0) == (a.1 < b.1) { 1 } else { -1 };
+            }
+        }
+        assert!(pairs > 8 && f64::from(agree) >= 0.85 * f64::from(pairs), "{keys}: {agree} of {pairs}");
+        let usual = place(&dir, &["--vary", vary, "--format", "json"]).json();
+        assert_eq!(usual["results"]["candidates"][0]["time_us"], rows[0]["time_us"], "{keys}");
+    }
+    all.sort_by(f64::total_cmp);
+    assert!(all[all.len() / 2] < 0.06, "{all:?}");
+}
+
 #[test]
 fn what_is_played_is_what_run_says() {
     let dir = folder(&STEP.replace("nodes = 2", "nodes = 1").replace("global_batch = 32", "global_batch = 8"));

@@ -55,7 +55,10 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
                 time_text(row.bound_us),
                 time_text(row.estimate_us),
                 row.time_us.map_or_else(|| "–".to_owned(), time_text),
-                format!("{:.0}", row.tokens_per_s_per_gpu),
+                match row.time_us {
+                    Some(_) => format!("{:.0}", row.tokens_per_s_per_gpu),
+                    None => format!("≈ {:.0}", row.tokens_per_s_per_gpu),
+                },
             ]
         })
         .collect();
@@ -72,6 +75,9 @@ pub(super) fn table(name: &str, results: &PlaceResults) -> String {
             let _ = write!(out, "  {}{cell}{}", " ".repeat(before), " ".repeat(after));
         }
         out.push('\n');
+    }
+    if results.candidates.iter().take(shown).any(|row| row.time_us.is_none()) {
+        out.push_str("≈ by the estimate; simulated ones come first, --top simulates more\n");
     }
     out
 }
