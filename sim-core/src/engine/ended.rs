@@ -95,6 +95,7 @@ impl<S: Store> Engine<S> {
         self.layouts.drain(..at.layouts);
         self.ops.drain(..at.ops);
         self.lanes.drain(..at.lanes);
+        self.watch_fewer(at.lanes);
         self.barriers.drain(..at.barriers);
         self.kernels.drain(..at.kernels);
         self.kernel_lanes.drain(..at.kernel_lanes);

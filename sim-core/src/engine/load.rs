@@ -82,6 +82,11 @@ fn append<T>(to: &mut Vec<T>, mut from: Vec<T>) {
     }
 }
 
+/// No more than a first program needs, which is often the only one; where more come, each would copy all before it.
+fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    if list.is_empty() { list.reserve_exact(more) } else { list.reserve(more) }
+}
+
 fn moved(range: &Slice, by: usize) -> Slice {
     range.start + by as u32..range.end + by as u32
 }
@@ -158,6 +163,7 @@ impl<S: Store> Engine<S> {
         self.costs.clear();
         self.layouts.clear();
         self.ops.clear();
+        self.watch_fewer(self.lanes.len());
         self.lanes.clear();
         self.barriers.clear();
         self.kernels.clear();
@@ -266,7 +272,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn load_flows(&mut self, flows: Vec<Flow>, at: &Bases) {
-        self.flows.reserve_exact(flows.len());
+        make_room(&mut self.flows, flows.len());
         let mut spaced = core::mem::take(&mut self.spaced);
         self.flows.extend(flows.into_iter().map(|flow| FlowState {
             lone: Segment::default(),
@@ -298,7 +304,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn load_ends(&mut self, senders: Vec<Sender>, receivers: Vec<u16>, at: &Bases) {
-        self.senders.reserve_exact(senders.len());
+        make_room(&mut self.senders, senders.len());
         for sender in senders {
             let range = moved(&sender.flows, at.flows);
             if !sender.split {
@@ -319,7 +325,7 @@ impl<S: Store> Engine<S> {
                 fresh: true,
             });
         }
-        self.receivers.reserve_exact(receivers.len());
+        make_room(&mut self.receivers, receivers.len());
         self.receivers.extend(receivers.into_iter().map(|parts| RecvState {
             conn: NONE,
             arrived: 0,
@@ -332,7 +338,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn load_conns(&mut self, conns: Vec<Conn>, at: &Bases) {
-        self.conns.reserve_exact(conns.len());
+        make_room(&mut self.conns, conns.len());
         for (i, conn) in conns.into_iter().enumerate() {
             let slots = 1u32 << conn.slots.max(1).ilog2();
             let ring = self.slots.take(slots);
@@ -373,7 +379,7 @@ impl<S: Store> Engine<S> {
             let first = range.start + base as u32;
             (if range.len() == 1 { arena[first as usize] } else { first }, range.len() as u16)
         };
-        self.ops.reserve_exact(ops.len());
+        make_room(&mut self.ops, ops.len());
         for op in ops {
             let OpKind::Step { recv, send, cost } = &op.kind;
             debug_assert!(op.repeat <= 1 || op.span <= 1, "an operation that repeats has one chunk a time");
@@ -394,7 +400,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn load_lanes(&mut self, lanes: &[Lane], at: &Bases) {
-        self.lanes.reserve_exact(lanes.len());
+        make_room(&mut self.lanes, lanes.len());
         self.lanes.extend(lanes.iter().map(|lane| {
             let layout = lane.layout as usize + at.layouts;
             LaneState {

@@ -69,6 +69,9 @@ pub(super) struct Watch {
     /// Events when it was last looked, and when a state was last kept.
     looked: u64,
     chosen: u64,
+    /// Lanes that may be watched, of the first `seen`; those that are done are dropped when one is chosen.
+    worth: Vec<u32>,
+    seen: usize,
     kept: Option<Box<Kept>>,
     /// The state after the last leap.
     landed: Option<Box<Kept>>,
@@ -90,6 +93,8 @@ impl Default for Watch {
             imaged: 0,
             looked: 0,
             chosen: 0,
+            worth: Vec::new(),
+            seen: 0,
             kept: None,
             landed: None,
             heard: Vec::new(),
@@ -127,14 +132,25 @@ impl Trace {
 impl<S: Store> Engine<S> {
     /// What is loaded has changed.
     pub(super) fn watch_anew(&mut self) {
-        let Watch { repeated, imaged, .. } = self.watch;
+        let Watch { repeated, imaged, seen, .. } = self.watch;
+        let worth = core::mem::take(&mut self.watch.worth);
         let on = !self.limits.play_all && self.flapping.is_empty() && self.net.is_none();
-        self.watch = Watch { on, due: on, choose: on, repeated, imaged, ..Watch::default() };
+        self.watch = Watch { on, due: on, choose: on, repeated, imaged, worth, seen, ..Watch::default() };
+    }
+
+    /// The first `dropped` lanes are dropped.
+    pub(super) fn watch_fewer(&mut self, dropped: usize) {
+        let watch = &mut self.watch;
+        watch.seen = watch.seen.saturating_sub(dropped);
+        watch.worth.retain(|lane| *lane as usize >= dropped);
+        watch.worth.iter_mut().for_each(|lane| *lane -= dropped as u32);
     }
 
     /// Nothing is looked for any more in what is loaded.
     pub(super) fn watch_nothing(&mut self) {
-        self.watch = Watch { repeated: self.watch.repeated, ..Watch::default() };
+        let Watch { repeated, seen, .. } = self.watch;
+        let worth = core::mem::take(&mut self.watch.worth);
+        self.watch = Watch { repeated, worth, seen, ..Watch::default() };
     }
 
     /// What was kept is no state to come back to: something is pending that was not.
@@ -152,12 +168,17 @@ impl<S: Store> Engine<S> {
 
     /// Takes the lane that has most steps before it.
     fn choose_lane(&mut self) {
-        let watch = &mut self.watch;
-        if watch.chosen > 0 && self.engine.events - watch.chosen < self.lanes.len() as u64 {
+        // To go through lanes costs about as much as so many events; those that were leapt over cost nothing.
+        let played = self.engine.events - self.watch.repeated.events;
+        let size = (self.watch.worth.len() + self.lanes.len() - self.watch.seen) as u64;
+        if self.watch.chosen > 0 && played - self.watch.chosen < size {
             return;
         }
-        watch.chosen = self.engine.events.max(1);
-        watch.choose = false;
+        self.watch.chosen = played.max(1);
+        self.watch.choose = false;
+        let mut worth = core::mem::take(&mut self.watch.worth);
+        worth.extend(self.watch.seen as u32..self.lanes.len() as u32);
+        self.watch.seen = self.lanes.len();
         let steps = |lane: &LaneState| {
             if lane.done {
                 return 0;
@@ -171,8 +192,11 @@ impl<S: Store> Engine<S> {
             let now = u64::from(lane.loops - lane.turn) + (calls - 1) * u64::from(lane.loops);
             now.saturating_mul(chunks).saturating_mul(slices)
         };
-        let most = self.lanes.iter().map(steps).enumerate().max_by_key(|(i, n)| (*n, core::cmp::Reverse(*i)));
-        self.watch.lane = most.filter(|(_, n)| *n >= LEAST_STEPS).map_or(NONE, |(i, _)| i as u32);
+        // Steps become fewer only.
+        worth.retain(|lane| steps(&self.lanes[*lane as usize]) >= LEAST_STEPS);
+        let most = worth.iter().max_by_key(|lane| (steps(&self.lanes[**lane as usize]), core::cmp::Reverse(**lane)));
+        self.watch.lane = most.copied().unwrap_or(NONE);
+        self.watch.worth = worth;
     }
 
     /// Looks whether the state has come back, between two instants.
