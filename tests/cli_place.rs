@@ -98,8 +98,13 @@ fn no_simulation_is_below_its_bound() {
         dense("hgx-h100", "tp = 8\nsequence_parallel = false\n"),
         dense("hgx-h100", "tp = 2\npp = 2\nschedule = \"dualpipe\"\n"),
         dense("hgx-h100", "tp = 2\npp = 2\nschedule = \"zb-h2\"\nrecompute = \"full\"\n"),
+        // Messages of one half beside kernels of the other.
+        dense(
+            "hgx-h100",
+            "tp = 8\nsequence_parallel = false\nmicro_batch = 2\nrecompute = \"full\"\noverlap = { two_batches = true }\n",
+        ),
     ];
-    for (toml, vary) in cases.iter().zip(["tp,pp", "tp", "tp", "tp"]) {
+    for (toml, vary) in cases.iter().zip(["tp,pp", "tp", "tp", "tp", "tp"]) {
         let json = place(&folder(toml), &["--vary", vary, "--top", "1000", "--format", "json"]).json();
         let rows = json["results"]["candidates"].as_array().unwrap();
         assert!(!rows.is_empty(), "{json}");

@@ -269,7 +269,7 @@ fn experts_text(experts: &StepExperts) -> String {
         }
     }
     if experts.dropped > 0.0 {
-        let _ = write!(out, "; {:.1} % of all copies are dropped", experts.dropped * 100.0);
+        let _ = write!(out, "; {:.1} % of all copies are dropped, whose work MFU counts", experts.dropped * 100.0);
     }
     out.push('\n');
     let columns = [

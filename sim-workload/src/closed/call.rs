@@ -6,10 +6,10 @@
 //! [`Way::least`]: no algorithm takes less. A word's way between the members that are farthest apart (twice for an all-reduce), and what has to
 //! pass the narrower of two places at the rate of its links; here `m` are the members in the smallest domain:
 //!
-//! | operation | over a GPU's own links in its domain | over the NICs of a domain's members together |
+//! | operation | over a GPU's own links, in its domain and of the NICs | over the NICs of a domain's members together |
 //! |---|---|---|
-//! | all-reduce | `S` where switches reduce, else `2S(m−1)/m` | `2S(k−1)/k` |
-//! | all-gather, reduce-scatter | `S(n−1)/n − S(k−1)/(km)` | `S(k−1)/k` |
+//! | all-reduce | `S` where switches reduce, else `2S(n−1)/n` | `2S(k−1)/k` |
+//! | all-gather, reduce-scatter | `S(n−1)/n` | `S(k−1)/k` |
 //! | all-to-all | `S(m−1)/n` | `mS(n−m)/n` |
 //! | send | `S` | `S` |
 //!
@@ -116,16 +116,19 @@ impl Way {
         }
         let (near, far, turns) = match operation {
             Operation::AllReduce if self.reduces => (s, 2 * s * (k - 1) / k, 2),
-            Operation::AllReduce => (2 * s * (m - 1) / m, 2 * s * (k - 1) / k, 2),
-            Operation::AllGather | Operation::ReduceScatter => {
-                let (all, network) = (s * (n - 1) / n, s * (k - 1) / k);
-                (all.saturating_sub(network.div_ceil(m)), network, 1)
-            }
+            Operation::AllReduce => (2 * s * (n - 1) / n, 2 * s * (k - 1) / k, 2),
+            Operation::AllGather | Operation::ReduceScatter => (s * (n - 1) / n, s * (k - 1) / k, 1),
             Operation::AllToAll => (s * (m - 1) / n, m * s * (n - m) / n, 1),
             Operation::Send => (s, s, 1),
         };
         let takes = |path: Path, n: u128| path.rate.ps_per_byte().cost(bytes(n));
-        let near_takes = self.near.map_or(Span::ZERO, |path| takes(path, near));
+        // What a GPU needs comes over its own links and, where there are several domains, its part of the NICs.
+        let of_nics = |far: Path| far.rate.get() / u64::try_from(m).unwrap_or(u64::MAX);
+        let of_nics =
+            if matches!(operation, Operation::AllToAll | Operation::Send) { 0 } else { self.far.map_or(0, of_nics) };
+        let near_takes = self.near.map_or(Span::ZERO, |path| {
+            takes(Path { rate: Rate::bytes_per_sec(path.rate.get().saturating_add(of_nics)), ..path }, near)
+        });
         let far_takes = self.far.map_or(Span::ZERO, |path| takes(path, far));
         let latency = self.far.or(self.near).map_or(Span::ZERO, |path| path.latency);
         latency * turns + near_takes.max(far_takes)

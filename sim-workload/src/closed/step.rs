@@ -16,11 +16,13 @@ use sim_core::units::{Bytes, Span};
 use super::hidden::{self, Sent, Work, less};
 use super::{Cluster, Way};
 use crate::compute::{LayerTimes, Machine, Slowdown};
+use crate::experts::Kernels;
 use crate::job::{Choices, Job};
 use crate::messages::{self, Message, Operation, Overlap as Beside, Phase, sharded};
 use crate::model::activations::Recompute;
-use crate::parallel::{Group, Placement, Ranks, Zero};
+use crate::parallel::{Group, Placement, Ranks, Spread, Zero};
 use crate::pipeline::play::{ChunkTimes, play};
+use crate::step::exchange::{self, Exchange};
 use crate::step::overlap::Overlap;
 
 /// An estimated step.
@@ -88,6 +90,9 @@ pub fn step(
         let first = &mut firsts[ranks.coordinates(rank).stage as usize];
         *first = first.or(Some(rank));
     }
+    // Relays carry a token to a node once, whichever of its experts are there.
+    let exchanges = exchange::of_job(job);
+    let exchange = exchanges.first().filter(|_| matches!(job.choices.kernels, Kernels::Normal { .. }));
     let mut of = Vec::new();
     let mut transfer = Span::ZERO;
     let mut all: Vec<(Vec<Sent>, LayerTimes)> = Vec::new();
@@ -97,11 +102,13 @@ pub fn step(
         let sent: Vec<Sent> = messages::of_stage(job, stage)
             .into_iter()
             .map(|(message, count)| {
-                let of = |bytes: Bytes| alone.takes(message.group, rank, message.operation, bytes);
-                let takes = match placement.spread(&neighbours(message.group, rank, ranks)) {
-                    spread if spread.over_nics_alone() => slowdown.scale_out,
-                    _ => slowdown.scale_up,
+                let spread = placement.spread(&neighbours(message.group, rank, ranks));
+                let of = |bytes: Bytes| {
+                    let relayed = exchange.filter(|_| message.group == Group::Expert);
+                    let bytes = relayed.map_or(bytes, |exchange| as_all_to_all(exchange, bytes, &spread));
+                    alone.takes(message.group, rank, message.operation, bytes)
                 };
+                let takes = if spread.over_nics_alone() { slowdown.scale_out } else { slowdown.scale_up };
                 let (usual, shown) = if shown(overlap, &job.choices, &message) {
                     let usual = of(message.bytes);
                     (usual, usual)
@@ -175,6 +182,14 @@ pub fn step(
     let time = piped + rest + stretched + optimizer;
     exposed.retain(|_, span| *span > Span::ZERO);
     Estimate { time, compute: kernels.total() + stretched, exposed, bubble, optimizer }
+}
+
+/// The size of an all-to-all that puts as much on a rank's NIC, or within a domain on its links, as relays do.
+fn as_all_to_all(exchange: &Exchange, bytes: Bytes, spread: &Spread) -> Bytes {
+    let sent = exchange.sent(bytes, spread.ranks as u32, spread.domains as u32);
+    let (n, others) = (spread.ranks as f64, spread.ranks.saturating_sub(spread.most_in_domain));
+    let size = if others > 0 { sent.network * n / others as f64 } else { sent.scale_up * n / (n - 1.0).max(1.0) };
+    Bytes::new(size.round() as u64)
 }
 
 /// Attention of a stage's layers over a step, forward and backward, of all blocks but one.

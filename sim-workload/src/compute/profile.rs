@@ -122,7 +122,8 @@ pub enum Instead {
 /// adapters, and the parts of products that are cut in `pieces`.
 #[must_use]
 pub fn asked(job: &Job<'_>, pieces: u64) -> BTreeSet<(Kernel, Pass)> {
-    let (model, share) = (job.model, job.sizes.share());
+    let share = if job.choices.two_batches { job.sizes.halved().share() } else { job.sizes.share() };
+    let model = job.model;
     let mut kernels: BTreeSet<Kernel> = (0..model.layers).flat_map(|i| model.layer_kernels(i, &share)).collect();
     kernels.extend(model.embedding_kernels(&share));
     kernels.extend(model.head_kernels(&share));

@@ -160,8 +160,12 @@ fn states(job: &Job<'_>, stage: u64) -> Vec<(&'static str, Bytes)> {
     if sizes.zero == Zero::Parameters {
         // Those of a forward pass that are kept for the backward pass, or the one in use and those ahead of it.
         let units = units(job, stage);
+        let ahead = match job.mode {
+            Mode::Inference => job.choices.prefetch,
+            Mode::Training => job.choices.prefetch.max(job.choices.prefetch_back),
+        };
         let held = match job.choices.reshard || job.mode == Mode::Inference {
-            true => usize::try_from(job.choices.prefetch.saturating_add(1)).unwrap_or(usize::MAX).min(units.len()),
+            true => usize::try_from(ahead.saturating_add(1)).unwrap_or(usize::MAX).min(units.len()),
             false => units.len(),
         };
         let largest = units.windows(held.max(1)).map(|window| window.iter().sum::<u64>()).max();

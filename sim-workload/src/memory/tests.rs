@@ -86,7 +86,11 @@ fn gathered_units_come_on_top() {
     assert!(head > layer);
     // The head of 1,051 million, and layers of 856 million.
     for prefetch in [0, 1, 5] {
-        assert_eq!(gathered(Choices { prefetch, ..job.choices }), 2 * (head + prefetch * layer));
+        let choices = Choices { prefetch, prefetch_back: prefetch, ..job.choices };
+        assert_eq!(gathered(choices), 2 * (head + prefetch * layer));
+        // Those of the pass that has more of them.
+        assert_eq!(gathered(Choices { prefetch: 0, ..choices }), 2 * (head + prefetch * layer));
+        assert_eq!(gathered(Choices { prefetch_back: 0, ..choices }), 2 * (head + prefetch * layer));
     }
     // All of them: ahead, or because none is let go.
     assert_eq!(gathered(Choices { prefetch: 100, ..job.choices }), 2 * m.parameters());

@@ -90,9 +90,9 @@ pub fn bound(asked: &Asked<'_>, split: &Split, order: &Order, reach: &Reach) -> 
         };
         let kernels: Span = passes.iter().map(chunk).sum();
         let slots_forward: u64 = passes.iter().map(|of| of.micros).sum();
-        // Where a schedule does two slots at once, each hides behind the other.
+        // Where a schedule does two slots at once, or two halves of one, each hides behind the other.
         let slots = sizes.schedule.slots(sizes.shape(), stage);
-        let alone = !slots.iter().any(|slot| matches!(slot, Slot::Both { .. }));
+        let alone = !job.choices.two_batches && !slots.iter().any(|slot| matches!(slot, Slot::Both { .. }));
         let mut waits = Span::ZERO;
         if alone {
             let mut longest = Span::ZERO;

@@ -77,7 +77,7 @@ pub fn find(
             (low, high) = (low / 2.0, low);
         }
     }
-    let unbounded = high > FASTEST;
+    let mut unbounded = high > FASTEST;
     let between = |mut low: f64, mut high: f64, count: u64, tried: &mut Vec<(f64, f64)>| {
         while low >= SLOWEST && high / low > 1.0 + STEP {
             let middle = (low * high).sqrt();
@@ -91,19 +91,24 @@ pub fn find(
     };
     if !unbounded {
         low = between(low, high, count, &mut tried)?;
-        while low >= SLOWEST && count.saturating_mul(MORE) <= MOST {
-            count *= MORE;
-            tried.retain(|(_, share)| *share < goal.share);
-            if does(low, count, &mut tried)? {
-                break;
+    }
+    // Few requests can all be served in time however fast they come.
+    while low >= SLOWEST && count.saturating_mul(MORE) <= MOST {
+        count *= MORE;
+        tried.retain(|(_, share)| *share < goal.share);
+        if does(low, count, &mut tried)? {
+            if unbounded {
+                continue;
             }
-            high = low;
-            low /= 2.0;
-            while low >= SLOWEST && !does(low, count, &mut tried)? {
-                (low, high) = (low / 2.0, low);
-            }
-            low = between(low, high, count, &mut tried)?;
+            break;
         }
+        unbounded = false;
+        high = low;
+        low /= 2.0;
+        while low >= SLOWEST && !does(low, count, &mut tried)? {
+            (low, high) = (low / 2.0, low);
+        }
+        low = between(low, high, count, &mut tried)?;
     }
     let none = low < SLOWEST;
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -410,7 +410,8 @@ fn closed_forms_are_bounds_and_no_loose_ones() {
                 let (bound, exact) = (bound.since(Time::ZERO).as_ps(), exact.since(Time::ZERO).as_ps());
                 let words = islands.calls().describe(group, *of);
                 let large = big[*of as usize].bytes > Bytes::mib(1);
-                assert!(bound <= exact && (!large || exact < 4 * bound), "{words}: {bound} {exact}");
+                // Rings wait for their narrowest NIC, of which a bound of all NICs together says nothing.
+                assert!(bound <= exact && (!large || 2 * exact < 9 * bound), "{words}: {bound} {exact}");
             }
         }
     }

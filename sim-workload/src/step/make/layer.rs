@@ -165,12 +165,12 @@ impl<'a> Passes<'a> {
         for (kernel, label) in unit.kernels.iter().zip(labels) {
             let mut before = Self::at(unit, phase, Place::Before(kernel.name));
             let after = Self::at(unit, phase, Place::After(kernel.name));
-            let span = self.length(kernel, Pass::Forward, label, || self.cut(kernel, Pass::Forward, &before, &after));
             if let Some(number) = early.filter(|_| before.iter().any(|m| m.group == Group::Expert)) {
                 before.retain(|m| m.group != Group::Expert);
                 items.wait(number);
                 early = None;
             }
+            let span = self.length(kernel, Pass::Forward, label, || self.cut(kernel, Pass::Forward, &before, &after));
             self.surround(items, &before, span, &after, label, |_| {});
             if kernel.name == ROUTER && self.hides_dispatch(unit) {
                 let of =
@@ -233,14 +233,14 @@ impl<'a> Passes<'a> {
                 inputs = list.map(|m| items.start(self.start(m, m.bytes, label))).collect();
             }
             self.surround(items, &before, data, &after, label, |items| {
+                if let Some(message) = hidden {
+                    late = Some(items.start(self.start(&message, message.bytes, label)));
+                }
                 if both {
                     inputs.iter().for_each(|number| items.wait(*number));
                     self.compute(items, weights, label);
                 }
             });
-            if let Some(message) = hidden {
-                late = Some(items.start(self.start(&message, message.bytes, label)));
-            }
         }
         if let Some(number) = late {
             items.wait(number);

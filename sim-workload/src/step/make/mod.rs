@@ -103,6 +103,14 @@ impl Parts {
         if halves { &mut self.second } else { &mut self.first }
     }
 
+    /// A unit begins whose parameters are there.
+    fn begin(&mut self, halves: bool) {
+        if halves {
+            self.first.push(Item::UnitBegins);
+            self.second.push(Item::UnitBegins);
+        }
+    }
+
     /// One after the other.
     fn joined(&self) -> Items {
         let mut out = Items::default();
@@ -336,6 +344,7 @@ impl Maker<'_> {
             if first {
                 parts.first.push(Item::Uses(self.parameters(unit)));
             }
+            parts.begin(halves);
             let of_unit = self.unit(chunk, unit);
             self.passes.forward(&mut parts.first, &of_unit, Phase::Forward, cell.micro);
             if halves {
@@ -357,6 +366,7 @@ impl Maker<'_> {
             if gradients != Gradients::Weights {
                 self.gather(&mut parts.first, chunk, unit, Phase::Backward, cell);
             }
+            parts.begin(halves);
             let of_unit = self.unit(chunk, unit);
             self.passes.backward(&mut parts.first, &of_unit, cell.micro, gradients);
             if halves {

@@ -11,7 +11,7 @@ use crate::compute::{Figures, Machine, Number};
 use crate::experts::{Imbalance, Loads};
 use crate::job::{Choices, Job};
 use crate::messages::experts::goes_back;
-use crate::messages::{self, Phase};
+use crate::messages::{self, Operation, Phase};
 use crate::model::kernels::{Kernel, Pass};
 use crate::model::{Model, Models};
 use crate::parallel::split::Split;
@@ -312,6 +312,40 @@ fn a_micro_batch_has_the_same_draw_in_a_layer_both_ways() {
     assert!(count.iter().all(|n| *n > 24), "{count:?}");
     // Four kinds of message with four draws, three of them of equal size: no more is simulated.
     assert_eq!(plan.calls.iter().filter(|c| c.group == Group::Expert).count(), 16);
+}
+
+/// Kernels follow one another on a rank, so none of a layer comes before the first that waits for the layer's parameters.
+#[test]
+fn both_halves_wait_for_the_parameters_of_a_unit() {
+    for (name, expert, tensor) in [("llama3.1-8b", 1, 8), ("qwen3-30b-a3b", 8, 1)] {
+        let model = model(name);
+        let spec = SizesSpec { gpus: 16, global_batch: 32, micro_batch: 2, expert, tensor, ..SizesSpec::default() };
+        let sizes = SizesSpec { zero: Zero::Parameters, ..spec }.check(&model).unwrap();
+        let mut job = Job::training(&model, &sizes);
+        for two_batches in [false, true] {
+            job.choices.two_batches = two_batches;
+            let plan = plan(&job, &machine(), &Overlap::default());
+            let stage = &plan.stages[0];
+            let mut gathers = 0;
+            for (number, gather) in stage.ops.iter().enumerate().filter(|(_, op)| op.label.what == "fsdp layer") {
+                let Work::Call(call) = gather.work else { continue };
+                if plan.calls[call as usize].operation != Operation::AllGather {
+                    continue;
+                }
+                gathers += 1;
+                let computes = || {
+                    stage.ops.iter().enumerate().filter(|(_, op)| matches!(op.work, Work::Compute(_) | Work::Uneven(_)))
+                };
+                let of = |op: &Op| (op.label.layer, op.label.micro, op.label.phase);
+                let first = computes().find(|(_, op)| of(op) == of(gather)).unwrap().0;
+                let waits =
+                    |op: &Op| stage.after[op.after.start as usize..op.after.end as usize].contains(&(number as u32));
+                let waiting = computes().find(|(_, op)| waits(op)).unwrap().0;
+                assert!(waiting <= first, "{name}, {two_batches}: {:?} {waiting} {first}", gather.label);
+            }
+            assert_eq!(gathers, 2 * model.layers * sizes.micros());
+        }
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) enum Item {
     Receive(u32, Label),
     /// Kernels that follow wait for what was started as that number.
     Wait(usize),
+    /// Of two halves of a slot: a unit begins, whose parameters the first half has waited for. The second one waits for the same.
+    UnitBegins,
     /// A unit has been used.
     UnitDone,
     /// What the step before has updated is gathered, if it has not begun.
@@ -281,20 +283,32 @@ impl<'a> Writer<'a> {
     fn in_turn(&mut self, of: [&Items; 2], mut threads: [Thread; 2]) -> Vec<u32> {
         let mut rest = of.map(|items| items.list.as_slice());
         let mut turn = 0;
+        // What the first half waited for where each unit began, and how many units the second has begun.
+        let (mut began, mut met): (Vec<Vec<u32>>, usize) = (Vec::new(), 0);
         while rest.iter().any(|r| !r.is_empty()) {
-            let list = rest[turn];
-            // Up to the next wait after kernels.
+            // Up to the next wait after kernels, or to a unit that the first half has not begun.
             let mut worked = false;
-            let cut = list.iter().position(|item| {
-                worked |= matches!(item, Item::Compute(..) | Item::Uneven(..));
-                worked && matches!(item, Item::Wait(_))
-            });
-            let (now, later) = list.split_at(cut.unwrap_or(list.len()));
-            for item in now {
-                self.item(&mut threads[turn], item);
+            while let [item, later @ ..] = rest[turn] {
+                match item {
+                    Item::Wait(_) if worked => break,
+                    Item::UnitBegins => {
+                        self.flush(&mut threads[turn]);
+                        if turn == 0 {
+                            began.push(threads[0].waits.clone());
+                        } else {
+                            let Some(waits) = began.get(met) else { break };
+                            threads[1].waits.extend(waits);
+                            met += 1;
+                        }
+                    }
+                    item => {
+                        worked |= matches!(item, Item::Compute(..) | Item::Uneven(..));
+                        self.item(&mut threads[turn], item);
+                    }
+                }
+                rest[turn] = later;
             }
             self.flush(&mut threads[turn]);
-            rest[turn] = later;
             turn = 1 - turn;
         }
         threads.into_iter().flat_map(|thread| thread.waits).collect()
@@ -385,7 +399,7 @@ impl<'a> Writer<'a> {
                 let buckets = self.buckets.whole(ready);
                 self.reduce_all(&buckets, 0, &after);
             }
-            Item::Compute(..) | Item::Uneven(..) | Item::Wait(_) => {}
+            Item::Compute(..) | Item::Uneven(..) | Item::Wait(_) | Item::UnitBegins => {}
         }
     }
 }
