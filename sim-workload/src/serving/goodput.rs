@@ -1,7 +1,7 @@
 //! Goodput: the highest rate of requests at which a share of them is served in time, for as long as they come.
 //!
 //! A queue that grows needs time to be seen: what few requests show in time may be late after more. So a rate that was found is tried with
-//! four times as many, and looked for below where it does not hold, until it does.
+//! four times as many, and looked for below where it does not hold, until it does in a run that is long beside what a first token may take.
 
 use super::report::{Slo, in_time};
 use super::requests::Demand;
@@ -42,6 +42,8 @@ const SLOWEST: f64 = 1e-4;
 const MOST: u64 = 20_000;
 /// How many times as many.
 const MORE: u64 = 4;
+/// A run in which a rate holds takes so many times what a first token may: a queue that grows by a part of this would be seen.
+const LONG: f64 = 20.0;
 
 /// Finds the goodput of a deployment for `demand`, whose law is tried at other rates with the same draws: doubling or halving first,
 /// then by bisection. More requests a second are taken never to make more of them be in time.
@@ -97,7 +99,8 @@ pub fn find(
         count *= MORE;
         tried.retain(|(_, share)| *share < goal.share);
         if does(low, count, &mut tried)? {
-            if unbounded {
+            // A queue can grow for as long as a first token may take, and nobody is late yet.
+            if unbounded || (count as f64) < LONG * low * goal.slo.ttft_ms / 1e3 {
                 continue;
             }
             break;

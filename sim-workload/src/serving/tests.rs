@@ -424,6 +424,14 @@ fn goodput_is_where_requests_begin_to_be_late() {
     let above: Vec<_> = loose.tried.iter().filter(|t| t.0 > loose.rate).collect();
     assert!(above.iter().all(|t| t.1 < 0.9) && !above.is_empty(), "{:?}", loose.tried);
     assert_eq!(found(1e-3).rate.to_bits(), 0.0f64.to_bits());
+    // Forty that all come at once are served in time; as many as come in an hour are not.
+    let of = |count| {
+        let goal = Goal { warm: 0, ..goal(10_000.0) };
+        find(&deployment, &demand(1.0, 2000, 100, count), goal, &|| false).unwrap()
+    };
+    let (few, many) = (of(40), of(10_000));
+    assert!(!few.unbounded && few.requests > 40, "{few:?}");
+    assert!((few.rate / many.rate - 1.0).abs() < 0.1, "{} {}", few.rate, many.rate);
 }
 
 #[test]
