@@ -244,7 +244,7 @@ impl Call<'_> {
         let wall = used.wall.as_secs_f64();
         if played > 0 {
             self.context.note(&format!(
-                "{} in {wall:.1} s on {}, which were busy for {:.0} % of it",
+                "{} in {wall:.1} s on {}, busy for {:.0} % of it",
                 counted(played, "point"),
                 counted(used.threads, "thread"),
                 used.share() * 100.0
