@@ -6,7 +6,9 @@
 //!
 //! Ranks that lie alike have the same times: groups are told apart by how their members lie on nodes, not by which nodes these are.
 
+use core::cell::RefCell;
 use core::fmt;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -59,14 +61,10 @@ impl<'a> Library<'a> {
     /// How GPUs lie.
     fn shape(&self, gpus: &[u32]) -> Shape {
         let per_node = self.fabric.nodes().first().map_or(1, |node| node.gpus.len() as u32).max(1);
-        let mut nodes: Vec<u32> = Vec::new();
+        let mut nodes: FxHashMap<u32, u32> = FxHashMap::default();
         let place = |gpu: &u32| {
-            let node = gpu / per_node;
-            let at = nodes.iter().position(|known| *known == node).unwrap_or_else(|| {
-                nodes.push(node);
-                nodes.len() - 1
-            });
-            (at as u32, gpu % per_node)
+            let next = nodes.len() as u32;
+            (*nodes.entry(gpu / per_node).or_insert(next), gpu % per_node)
         };
         gpus.iter().map(place).collect()
     }
@@ -105,37 +103,65 @@ impl<'a> Library<'a> {
         Some(last.since(Time::ZERO))
     }
 
-    /// What a call of these GPUs takes that lie so.
-    fn takes(&self, gpus: &[u32], way: &Way, group: Group, operation: Operation, bytes: Bytes) -> Span {
+    /// What a call of a group takes.
+    fn takes(&self, members: &Members, group: Group, operation: Operation, bytes: Bytes) -> Span {
+        let Members { gpus, shape, way } = members;
         let of = match operation {
             Operation::AllReduce => Some(nccl::Operation::AllReduce),
             Operation::AllGather => Some(nccl::Operation::AllGather),
             Operation::ReduceScatter => Some(nccl::Operation::ReduceScatter),
             Operation::AllToAll | Operation::Send => None,
         };
-        let (shape, wire) = (self.shape(gpus), way.without_hops().usual(operation, bytes));
+        if gpus.len() < 2 {
+            return way.usual(operation, bytes);
+        }
+        let wire = way.without_hops().usual(operation, bytes);
         let found = match of {
-            Some(of) => Option::as_ref(&self.communicator(&shape, gpus))
+            Some(of) => Option::as_ref(&self.communicator(shape, gpus))
                 .and_then(|machine| machine.comm.choose(of, bytes.get()).ok())
                 // The library counts on all NICs that it sees; the groups beside this one need theirs.
                 .map(|choice| Span::from_us_f64(choice.time_us).max(wire)),
-            None => self.start_of(&shape, gpus, group, operation).map(|start| start + wire),
+            None => self.start_of(shape, gpus, group, operation).map(|start| start + wire),
         };
         found.unwrap_or_else(|| way.usual(operation, bytes))
     }
 }
 
+/// The members of a group, and how they lie; none where the fabric has not all of them.
+struct Members {
+    gpus: Vec<u32>,
+    shape: Shape,
+    way: Way,
+}
+
 /// Messages of ranks as the [`Library`] predicts them.
-#[derive(Clone, Copy)]
 pub struct ByLibrary<'a, 'b> {
-    /// The library.
-    pub library: &'b Library<'a>,
-    /// The ranks.
-    pub ranks: &'b Ranks,
-    /// Where they lie.
-    pub placement: &'b Placement,
-    /// The GPU of each rank, by its number in the fabric.
-    pub gpus: &'b [u32],
+    library: &'b Library<'a>,
+    ranks: &'b Ranks,
+    placement: &'b Placement,
+    gpus: &'b [u32],
+    groups: RefCell<FxHashMap<(Group, u64), Rc<Members>>>,
+}
+
+impl<'a, 'b> ByLibrary<'a, 'b> {
+    /// Of ranks that lie so; `gpus` has the GPU of each, by its number in the fabric.
+    #[must_use]
+    pub fn new(library: &'b Library<'a>, (ranks, placement): (&'b Ranks, &'b Placement), gpus: &'b [u32]) -> Self {
+        Self { library, ranks, placement, gpus, groups: RefCell::default() }
+    }
+
+    fn members(&self, group: Group, rank: u64) -> Rc<Members> {
+        let known = self.groups.borrow().get(&(group, rank)).map(Rc::clone);
+        known.unwrap_or_else(|| {
+            let members = neighbours(group, rank, self.ranks);
+            let way = self.library.cluster.way(self.placement.spread(&members));
+            let gpu = |rank: &u64| self.gpus.get(usize::try_from(*rank).ok()?).copied();
+            let gpus = members.iter().map(gpu).collect::<Option<Vec<u32>>>().unwrap_or_default();
+            let made = Rc::new(Members { shape: self.library.shape(&gpus), gpus, way });
+            self.groups.borrow_mut().insert((group, rank), Rc::clone(&made));
+            made
+        })
+    }
 }
 
 impl fmt::Debug for ByLibrary<'_, '_> {
@@ -146,12 +172,6 @@ impl fmt::Debug for ByLibrary<'_, '_> {
 
 impl Takes for ByLibrary<'_, '_> {
     fn takes(&self, group: Group, rank: u64, operation: Operation, bytes: Bytes) -> Span {
-        let members = neighbours(group, rank, self.ranks);
-        let way = self.library.cluster.way(self.placement.spread(&members));
-        let gpu = |rank: &u64| self.gpus.get(usize::try_from(*rank).ok()?).copied();
-        match members.iter().map(gpu).collect::<Option<Vec<u32>>>() {
-            Some(gpus) if gpus.len() > 1 => self.library.takes(&gpus, &way, group, operation, bytes),
-            _ => way.usual(operation, bytes),
-        }
+        self.library.takes(&self.members(group, rank), group, operation, bytes)
     }
 }

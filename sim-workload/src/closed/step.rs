@@ -99,10 +99,12 @@ pub fn step(
     let mut fullest = Span::ZERO;
     for stage in 0..stages {
         let rank = firsts[stage as usize].unwrap_or(0);
+        let mut spreads: BTreeMap<Group, Spread> = BTreeMap::new();
         let sent: Vec<Sent> = messages::of_stage(job, stage)
             .into_iter()
             .map(|(message, count)| {
-                let spread = placement.spread(&neighbours(message.group, rank, ranks));
+                let spread = || placement.spread(&neighbours(message.group, rank, ranks));
+                let spread = *spreads.entry(message.group).or_insert_with(spread);
                 let of = |bytes: Bytes| {
                     let relayed = exchange.filter(|_| message.group == Group::Expert);
                     let bytes = relayed.map_or(bytes, |exchange| as_all_to_all(exchange, bytes, &spread));

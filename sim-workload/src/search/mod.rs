@@ -78,7 +78,7 @@ pub fn estimate(
     };
     Ok(match calls {
         CallsBy::Links(cluster) => step(&Usual { ranks, placement, cluster }),
-        CallsBy::Library(library, gpus) => step(&ByLibrary { library, ranks, placement, gpus }),
+        CallsBy::Library(library, gpus) => step(&ByLibrary::new(library, (ranks, placement), gpus)),
     })
 }
 
