@@ -116,6 +116,10 @@ fn what_cannot_be_says_what_could() {
     run_fails(&inference("tp = 8\nreplicas = 3\n"), &["need 24 GPUs, and there are 16"]);
     run_fails(&inference("tp = 8\nattention_dp = 2\n"), &["no experts to share"]);
     run_fails(
+        &inference("tp = 8\nrequests = 20000\nrate = 0.001\n"),
+        &["E016", "requests would come for 20000000 seconds"],
+    );
+    run_fails(
         &inference("tp = 8\nrequests = 20\nwarm = 20\n"),
         &["`warm` leaves out all requests", "below requests = 20"],
     );

@@ -156,6 +156,17 @@ fn estimates_are_near_simulations() {
     assert!(all[all.len() / 2] < 0.06, "{all:?}");
 }
 
+/// A scenario's own division is simulated whatever the estimate says of it.
+#[test]
+fn what_the_scenario_has_is_simulated() {
+    let dir = folder(&STEP.replace("tp = 2\n", "tp = 16\nmemory_check = false\n"));
+    let json = place(&dir, &["--vary", "tp", "--top", "1", "--format", "json"]).json();
+    let results = &json["results"];
+    assert_eq!(results["played"], 2);
+    let own = results["candidates"].as_array().unwrap().iter().find(|row| row["parallelism"]["tp"] == 16).unwrap();
+    assert!(own["time_us"].is_number(), "{own}");
+}
+
 #[test]
 fn what_is_played_is_what_run_says() {
     let dir = folder(&STEP.replace("nodes = 2", "nodes = 1").replace("global_batch = 32", "global_batch = 8"));

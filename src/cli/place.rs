@@ -76,7 +76,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (mut list, counts) = pool.install(|| search.estimates())?;
     let estimated = list.len() as u64;
     let flag = interrupt::flag();
-    let best = (args.top as usize).min(list.len());
+    let mut best = (args.top as usize).min(list.len());
+    // What the scenario has is simulated, too: what is said to be better should be.
+    let own = list.iter().position(|one| one.split.sizes == step.sizes && one.order == step.order);
+    let own = own.or_else(|| list.iter().position(|one| one.split.sizes == step.sizes));
+    if let Some(at) = own.filter(|at| best > 0 && *at >= best) {
+        let one = list.remove(at);
+        list.insert(best, one);
+        best += 1;
+    }
     let told = pool.install(|| search.play(&mut list[..best], (&input, number), context, &flag))?;
     if let Some(note) = told {
         context.note(&note);

@@ -4,7 +4,7 @@
 //! What runs beside kernels is hidden as far as there are kernels: gradients behind the backward pass of the last micro batch,
 //! parameters behind the first forward pass, units of ZeRO-3 and all but one piece of messages of cut products behind kernels of the same
 //! pass, blocks of context behind attention to the other blocks, what passes between stages behind other micro batches. Tokens to
-//! experts are taken as exposed. Kernels W beside messages H lose the part λ of the GPU that these take: together they last W + λ·H, or H where that
+//! experts are taken as exposed, unless the other half of a micro batch hides them. Kernels W beside messages H lose the part λ of the GPU that these take: together they last W + λ·H, or H where that
 //! is more than W/(1 − λ).
 //!
 //! It is no bound: a schedule that does two micro batches at once may be faster ([`search::bound`](crate::search::bound()) is one).
@@ -124,6 +124,7 @@ pub fn step(
                 Sent { message, count, usual, shown, takes }
             })
             .collect();
+        let sent = if job.choices.two_batches { in_turn(sent, job, machine, stage) } else { sent };
         let (mut forward, mut back) = (Span::ZERO, Span::ZERO);
         for one in sent.iter().filter(|one| !after(one.message.phase)) {
             let way = if one.message.phase == Phase::Forward { &mut forward } else { &mut back };
@@ -192,6 +193,26 @@ fn as_all_to_all(exchange: &Exchange, bytes: Bytes, spread: &Spread) -> Bytes {
     let (n, others) = (spread.ranks as f64, spread.ranks.saturating_sub(spread.most_in_domain));
     let size = if others > 0 { sent.network * n / others as f64 } else { sent.scale_up * n / (n - 1.0).max(1.0) };
     Bytes::new(size.round() as u64)
+}
+
+/// Messages of which kernels of the other half of a micro batch hide as much as they can.
+fn in_turn(mut sent: Vec<Sent>, job: &Job<'_>, machine: &Machine, stage: u64) -> Vec<Sent> {
+    let sizes = job.sizes;
+    let mut kernels = LayerTimes::default();
+    for of in sizes.schedule.passes(sizes.shape(), stage) {
+        kernels = kernels + machine.chunk(job, of.place % sizes.pipeline, of.place / sizes.pipeline) * of.micros;
+    }
+    for forward in [true, false] {
+        let of = |one: &Sent| !after(one.message.phase) && (one.message.phase == Phase::Forward) == forward;
+        let work = if forward { kernels.forward } else { kernels.data + kernels.weight };
+        let all: Span = sent.iter().filter(|one| of(one)).map(|one| one.shown * one.count).sum();
+        let left = u128::from(less(all, work).as_ps());
+        for one in sent.iter_mut().filter(|one| of(one)) {
+            let shown = u128::from(one.shown.as_ps()) * left / u128::from(all.as_ps().max(1));
+            one.shown = Span::from_ps(shown as u64);
+        }
+    }
+    sent
 }
 
 /// Attention of a stage's layers over a step, forward and backward, of all blocks but one.

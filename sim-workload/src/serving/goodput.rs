@@ -35,8 +35,10 @@ pub struct Goodput {
 const STEP: f64 = 0.02;
 /// Rates are tried up to this, in requests a second.
 const FASTEST: f64 = 1e6;
-/// And down to this.
+/// And down to this, and to as few that all come within [`LAST`] seconds.
 const SLOWEST: f64 = 1e-4;
+/// Seconds that times of a run are counted for.
+const LAST: f64 = 1e7;
 /// Requests up to which a rate is tried with more, unless more are asked for: at 95 % of the load that can be served queues settle within some
 /// 1/(1 − 0.95)² times the requests that are served at once, which are tens to hundreds.
 const MOST: u64 = 20_000;
@@ -64,6 +66,7 @@ pub fn find(
         tried.push((rate, share));
         Ok(share >= goal.share)
     };
+    let slowest = |count: u64| SLOWEST.max(count as f64 / LAST);
     let mut count = demand.count;
     let mut low = 1.0;
     let mut high;
@@ -75,13 +78,13 @@ pub fn find(
     } else {
         high = low;
         low /= 2.0;
-        while low >= SLOWEST && !does(low, count, &mut tried)? {
+        while low >= slowest(count) && !does(low, count, &mut tried)? {
             (low, high) = (low / 2.0, low);
         }
     }
     let mut unbounded = high > FASTEST;
     let between = |mut low: f64, mut high: f64, count: u64, tried: &mut Vec<(f64, f64)>| {
-        while low >= SLOWEST && high / low > 1.0 + STEP {
+        while low >= slowest(count) && high / low > 1.0 + STEP {
             let middle = (low * high).sqrt();
             if does(middle, count, tried)? {
                 low = middle;
@@ -95,7 +98,7 @@ pub fn find(
         low = between(low, high, count, &mut tried)?;
     }
     // Few requests can all be served in time however fast they come.
-    while low >= SLOWEST && count.saturating_mul(MORE) <= MOST {
+    while low >= slowest(count) && count.saturating_mul(MORE) <= MOST {
         count *= MORE;
         tried.retain(|(_, share)| *share < goal.share);
         if does(low, count, &mut tried)? {
@@ -108,12 +111,12 @@ pub fn find(
         unbounded = false;
         high = low;
         low /= 2.0;
-        while low >= SLOWEST && !does(low, count, &mut tried)? {
+        while low >= slowest(count) && !does(low, count, &mut tried)? {
             (low, high) = (low / 2.0, low);
         }
         low = between(low, high, count, &mut tried)?;
     }
-    let none = low < SLOWEST;
+    let none = low < slowest(count);
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(Goodput { rate: if none { 0.0 } else { low }, unbounded, tried, requests: count })
 }

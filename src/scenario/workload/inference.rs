@@ -76,6 +76,9 @@ pub struct Inference {
     pub place: Place,
 }
 
+/// Seconds for which requests may come: times are counted in ps, and drawn ones can be some way above their mean.
+const LONGEST: f64 = 1e7;
+
 /// What a GPU costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuPrice {
@@ -394,6 +397,18 @@ pub(super) fn inference(
         let count = inference.demand.count;
         let fault = asked.fault(Code::OutOfRange, "`warm` leaves out all requests", &["warm"], "none would be counted");
         out.push(fault.help(format!("a number below requests = {count}")));
+        return None;
+    }
+    let mean = match inference.demand.arrivals {
+        Arrivals::AtOnce => 0.0,
+        Arrivals::Even { rate } | Arrivals::Poisson { rate } | Arrivals::Gamma { rate, .. } => {
+            inference.demand.count as f64 / rate.max(f64::MIN_POSITIVE)
+        }
+    };
+    if inference.serves && mean > LONGEST {
+        let message = format!("requests would come for {mean:.0} seconds, and {LONGEST:.0} can be counted");
+        let fault = asked.fault(Code::OutOfRange, message, &["rate", "requests"], "so few a second");
+        out.push(fault.help("a higher `rate`, or fewer `requests`"));
         return None;
     }
     fitting_batches(&asked, &mut inference, out);
