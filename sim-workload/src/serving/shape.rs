@@ -120,12 +120,7 @@ impl ShapeSpec {
             });
             let count = experts.experts;
             let values = format!("experts = {count}, ep = {expert}");
-            if expert <= count {
-                let whole = |n: u64| n > 0 && count.is_multiple_of(n);
-                rule(whole(expert), "experts % ep = 0", values, "ep", expert, &whole);
-            } else {
-                rule(false, "ep <= experts", values, "ep", expert, &|n| n <= count);
-            }
+            rule(expert <= count, "ep <= experts", values, "ep", expert, &|n| n <= count);
             if ranks.is_multiple_of(expert) {
                 let (te, width) = (ranks / expert, experts.ffn);
                 let values = format!("expert_ffn = {width}, tp · attention_dp / ep = {te}");
